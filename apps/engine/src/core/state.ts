@@ -1,0 +1,101 @@
+import type { EventType, InterruptKind, Json, JsonObject, Owner, Payload, RunError, RunStatus } from '@isthmus/protocol';
+
+/** A value that stands in the run's value store: state and log hold where it is, how big, and whether to trust it. */
+export type ValueRef = { readonly ref: string; readonly sha256: string; readonly bytes: number; readonly untrusted: boolean };
+export type Stored = { readonly is: 'inline'; readonly value: Json } | ({ readonly is: 'ref' } & ValueRef);
+
+export const inline = (value: Json): Stored => ({ is: 'inline', value });
+
+/** What is recorded with an event and is nobody's business outside the engine: folding needs it, the wire does not show it. */
+export type Facts = {
+  /** Verdicts over the edges that leave the node, so that folding never needs values. */
+  readonly edges?: Readonly<Record<string, boolean>>;
+  /** Where the node's outputs, the variable or the interrupt's `artifactData` stand, when not in the payload. */
+  readonly value?: ValueRef;
+};
+
+/** A fact in the log, as the engine reads it. `at` is milliseconds since 1970. */
+export type LoggedEvent<T extends EventType = EventType> = T extends EventType
+  ? {
+      readonly type: T;
+      readonly payload: Payload<T>;
+      readonly facts?: Facts;
+      readonly causationId?: string;
+      readonly untrusted?: boolean;
+      readonly sequence: number;
+      readonly at: number;
+    }
+  : never;
+
+/** A fact before it has a place in the log. */
+export type NewEvent<T extends EventType = EventType> = T extends EventType
+  ? { readonly type: T; readonly payload: Payload<T>; readonly facts?: Facts; readonly causationId?: string; readonly untrusted?: boolean }
+  : never;
+
+export type NodeRun = {
+  readonly status: 'running' | 'suspended' | 'completed' | 'failed' | 'skipped';
+  readonly startedAt: number;
+  readonly attempt: number;
+  readonly outputs?: Stored;
+  readonly error?: RunError;
+};
+
+export type Vote = { readonly voter: string; readonly action: string };
+
+export type Interrupt = {
+  readonly id: string;
+  readonly nodeId: string;
+  readonly kind: InterruptKind;
+  readonly key: string;
+  readonly data: JsonObject;
+  /** `data.artifactData`, when it may not stand in the log. */
+  readonly artifact?: ValueRef;
+  readonly metadata?: JsonObject;
+  readonly resumeSchema?: JsonObject;
+  readonly status: 'open' | 'resolved';
+  readonly votes: readonly Vote[];
+  readonly resumeValue?: Json;
+  readonly resolvedBy?: string;
+};
+
+/** Where a run stands: the fold of its log and nothing else. */
+export type RunState = {
+  readonly runId: string;
+  readonly owner: Owner;
+  readonly workflowId: string;
+  readonly status: RunStatus;
+  /** Sequence of the newest event; -1 before the first. */
+  readonly head: number;
+  readonly startedAt: number;
+  readonly endedAt?: number;
+  readonly inputs: JsonObject;
+  readonly variables: ReadonlyMap<string, Stored>;
+  readonly nodes: ReadonlyMap<string, NodeRun>;
+  readonly edges: ReadonlyMap<string, boolean>;
+  readonly interrupts: ReadonlyMap<string, Interrupt>;
+  /** Calls of remote tools that were announced, by callId. */
+  readonly calls: ReadonlySet<string>;
+  /** Nodes that were begun, for the ceiling. */
+  readonly executions: number;
+  readonly error?: RunError;
+  readonly reason?: string;
+};
+
+export const initial = (runId: string): RunState => ({
+  runId,
+  owner: { tenant: '' },
+  workflowId: '',
+  status: 'pending',
+  head: -1,
+  startedAt: 0,
+  inputs: {},
+  variables: new Map(),
+  nodes: new Map(),
+  edges: new Map(),
+  interrupts: new Map(),
+  calls: new Set(),
+  executions: 0,
+});
+
+export const openInterrupts = (state: RunState): readonly Interrupt[] =>
+  [...state.interrupts.values()].filter(({ status }) => status === 'open');

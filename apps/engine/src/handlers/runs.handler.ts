@@ -1,0 +1,227 @@
+import { Controller, Inject } from '@nestjs/common';
+import { Payload } from '@nestjs/microservices';
+import { currentCarrier, Ids } from '@isthmus/chassis';
+import { From, Handle } from '@isthmus/messaging';
+import { type Caller, engine, type JsonObject, type Output, ownerOf, type Parsed, toRunEvent, WopError } from '@isthmus/protocol';
+import { Batch } from '../core/batch.js';
+import { fold } from '../core/apply.js';
+import { seed } from '../core/inputs.js';
+import { outcomeOf, snapshotOf } from '../core/snapshot.js';
+import { initial } from '../core/state.js';
+import { Commands, mismatch, notFound } from '../driver/commands.js';
+import { Runs } from '../driver/runs.js';
+import { DRIVER_SETTINGS, type DriverSettings } from '../driver/settings.js';
+import { Values } from '../driver/values.js';
+import { RunLog, refsOf } from '../store/run-log.js';
+import { Workflows } from '../store/workflows.js';
+import { checkConfigurable } from '../schema-check.js';
+
+/** Bytes of payload in one page of events: the message around it stays in its budget. */
+const PAGE_BYTES = 256 * 1024;
+
+@Controller()
+export class RunsHandler {
+  constructor(
+    private readonly log: RunLog,
+    private readonly workflows: Workflows,
+    private readonly runs: Runs,
+    private readonly commands: Commands,
+    private readonly ids: Ids,
+    @Inject(DRIVER_SETTINGS) private readonly settings: DriverSettings,
+  ) {}
+
+  @Handle(engine.createRun)
+  async create(@From() caller: Caller, @Payload() input: Parsed<typeof engine.createRun>): Promise<Output<typeof engine.createRun>> {
+    for (let atLeast = 0; ; ) {
+      const workflow = await this.workflows.latest(caller, input.workflowId, atLeast);
+      if (!workflow) throw unknownWorkflow(input.workflowId);
+      const { graph, revision } = workflow;
+      const { inputs, problems } = seed(graph.definition, input.inputs);
+      const [problem] = problems;
+      if (problem)
+        throw new WopError('validation_error', `The inputs are not valid: "${problem.path}" ${problem.message}.`, {
+          issues: [...problems],
+        });
+      checkConfigurable(graph.definition.configurableSchema, input.configurable);
+
+      const runId = this.ids.run();
+      const { at, until, end } = this.runs.lease();
+      const { configurable, tags, metadata, transport } = input;
+      const batch = new Batch(graph, initial(runId));
+      const owner = ownerOf(caller);
+      batch.add({
+        type: 'start',
+        started: { workflowId: input.workflowId, inputs, transport, owner, ...(tags && { tags }), ...(metadata && { metadata }) },
+        at: at.getTime(),
+      });
+      const [started] = batch.events;
+      if (started?.type !== 'run.started') throw new Error('a run starts with run.started');
+      const run = {
+        runId,
+        ...owner,
+        workflowId: input.workflowId,
+        revision,
+        transport,
+        trust: input.trust,
+        options: {
+          ...(configurable && { configurable: configurable as JsonObject }),
+          ...(tags && { tags }),
+          ...(metadata && { metadata }),
+        },
+        trace: currentCarrier(),
+      };
+      const created = await this.log.create({
+        run,
+        started,
+        owner: this.settings.instance,
+        at,
+        leaseUntil: until,
+        ...(input.idempotency && { idempotency: input.idempotency }),
+      });
+      if (created.is === 'stale') {
+        if (created.revision === null) throw unknownWorkflow(input.workflowId);
+        atLeast = created.revision;
+        continue;
+      }
+      if (created.is === 'mismatch') throw mismatch();
+      if (created.is === 'replayed')
+        return {
+          runId: created.runId,
+          status: 'running',
+          replayed: true,
+          ...(input.holdMs > 0 && { settled: await this.outcome(caller, created.runId) }),
+        };
+      const row = { ...run, status: 'running' as const, head: 0, epoch: 1, startedAt: at, endedAt: null };
+      const drive = this.runs.start({ run: row, graph, state: batch.state, epoch: 1, takeovers: 0, leaseEnd: end });
+      const settled = input.holdMs > 0 ? await this.runs.settle(drive, input.holdMs) : undefined;
+      return { runId, status: 'running', replayed: false, ...(settled && { settled }) };
+    }
+  }
+
+  @Handle(engine.readRun)
+  async read(
+    @From() caller: Caller,
+    @Payload() { runId, fromSequence, want }: Parsed<typeof engine.readRun>,
+  ): Promise<Output<typeof engine.readRun>> {
+    const folds = want.includes('snapshot') || want.includes('outcome');
+    const page = await this.log.read(caller.tenant, caller.workspace, runId, folds ? 0 : fromSequence, folds ? undefined : PAGE_BYTES);
+    if (!page) throw notFound();
+    const { run } = page;
+    const events = want.includes('events')
+      ? paged(page.events.filter(({ sequence }) => sequence >= fromSequence))
+      : { events: undefined, more: false };
+    const base = {
+      runId,
+      workflowId: run.workflowId,
+      status: run.status,
+      head: run.head,
+      more: page.more || events.more,
+      ...(events.events && {
+        events: events.events.map((event) =>
+          toRunEvent(runId, event.sequence, new Date(event.at), { ...event, contentTrust: event.untrusted ? 'untrusted' : null }),
+        ),
+      }),
+    };
+    if (!folds) return base;
+    const state = fold(initial(runId), page.events);
+    const graph = await this.workflows.graph(run, run.workflowId, run.revision);
+    const values = new Values();
+    values.learn(await this.log.values(caller.tenant, runId, refsOf(state)));
+    return {
+      ...base,
+      ...(want.includes('snapshot') && { snapshot: snapshotOf(graph, state, run.revision, run.options, values.read) }),
+      ...(want.includes('outcome') && { outcome: outcomeOf(graph, state, values.read) }),
+    };
+  }
+
+  @Handle(engine.runHeads)
+  async heads(@Payload() { runIds }: Parsed<typeof engine.runHeads>): Promise<Output<typeof engine.runHeads>> {
+    return { heads: [...(await this.log.heads(runIds))] };
+  }
+
+  @Handle(engine.listRuns)
+  async list(
+    @From() caller: Caller,
+    @Payload() { status, workflowId, tag, cursor, limit }: Parsed<typeof engine.listRuns>,
+  ): Promise<Output<typeof engine.listRuns>> {
+    const before = cursor === undefined ? undefined : runIdOf(cursor);
+    const rows = await this.log.list(caller.tenant, caller.workspace, {
+      limit: limit + 1,
+      ...(before && { before }),
+      ...(status && { statuses: status }),
+      ...(workflowId && { workflowId }),
+      ...(tag && { tag }),
+    });
+    const runs = rows
+      .slice(0, limit)
+      .map(({ runId, workflowId: id, status: now, tenant, workspace, principal, startedAt, endedAt, options }) => ({
+        runId,
+        workflowId: id,
+        status: now,
+        owner: { tenant, workspace, principal },
+        startedAt: startedAt.toISOString(),
+        ...(endedAt && { completedAt: endedAt.toISOString() }),
+        ...(options.tags && { tags: [...options.tags] }),
+      }));
+    const last = runs.at(-1);
+    return { runs, ...(rows.length > limit && last && { nextCursor: Buffer.from(last.runId).toString('base64url') }) };
+  }
+
+  @Handle(engine.cancelRun)
+  async cancel(
+    @From() caller: Caller,
+    @Payload() { runId, reason, idempotency }: Parsed<typeof engine.cancelRun>,
+  ): Promise<Output<typeof engine.cancelRun>> {
+    const { response, replayed } = await this.commands.put(
+      caller,
+      runId,
+      () => ({ type: 'cancel', by: caller.principal, ...(reason !== undefined && { reason }) }),
+      ({ status }, changed) => ({ runId, status, ...(!changed && { alreadyTerminal: true }) }),
+      idempotency,
+    );
+    return { ...response, replayed };
+  }
+
+  @Handle(engine.resolveInterrupt)
+  async resolve(
+    @From() caller: Caller,
+    @Payload() { runId, at, resumeValue, idempotency }: Parsed<typeof engine.resolveInterrupt>,
+  ): Promise<Output<typeof engine.resolveInterrupt>> {
+    const { response, replayed } = await this.commands.put(
+      caller,
+      runId,
+      () => ({ type: 'resolve', target: at, resumeValue, by: caller.principal }),
+      ({ status, interrupts }) => ({ runId, nodeId: 'nodeId' in at ? at.nodeId : (interrupts.get(at.interruptId)?.nodeId ?? ''), status }),
+      idempotency,
+    );
+    return { ...response, replayed };
+  }
+
+  private async outcome(caller: Caller, runId: string): Promise<Output<typeof engine.readRun>['outcome']> {
+    return (await this.read(caller, { runId, fromSequence: 0, want: ['outcome'], waitMs: 0 })).outcome;
+  }
+}
+
+const unknownWorkflow = (workflowId: string): WopError =>
+  new WopError(
+    'validation_error',
+    `There is no workflow "${workflowId}" in this workspace. Register it with PUT /v1/host/isthmus/workflows/${workflowId}.`,
+    { path: 'workflowId' },
+  );
+
+function runIdOf(cursor: string): string {
+  const runId = Buffer.from(cursor, 'base64url').toString();
+  if (!/^[0-9a-f-]{36}$/.test(runId))
+    throw new WopError('validation_error', 'The cursor is not one that this list gave out.', { path: 'cursor' });
+  return runId;
+}
+
+/** A page within the budget, of events that were read for another purpose as well. */
+function paged<E extends { readonly payload: unknown }>(events: readonly E[]): { events: readonly E[]; more: boolean } {
+  let bytes = 0;
+  const fits = events.findIndex((event, index) => {
+    bytes += JSON.stringify(event.payload).length + 200;
+    return bytes > PAGE_BYTES && index > 0;
+  });
+  return fits < 0 ? { events, more: false } : { events: events.slice(0, fits), more: true };
+}

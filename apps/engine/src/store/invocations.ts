@@ -1,0 +1,57 @@
+import { Injectable } from '@nestjs/common';
+import type { ToolReply } from '@isthmus/protocol';
+import type pg from 'pg';
+import { inTenant } from './run-log.js';
+
+export type Outcome =
+  | { readonly is: 'reply'; readonly reply: ToolReply }
+  | { readonly is: 'error'; readonly error: { readonly error: string; readonly message: string; readonly details?: object } };
+export type Claimed =
+  /** Ours to send for the first time. */
+  | { readonly is: 'fresh' }
+  /** An earlier worker claimed it and left no outcome: it may have been sent. */
+  | { readonly is: 'unknown' }
+  | { readonly is: 'done'; readonly outcome: Outcome };
+
+type Round = {
+  readonly tenant: string;
+  readonly runId: string;
+  readonly nodeId: string;
+  readonly invocationId: string;
+  readonly round: number;
+  readonly epoch: number;
+};
+
+/** Layer 2: what was sent to the outside, and what came back. Claimed before the effect, so that no two workers send it unknowingly. */
+@Injectable()
+export class Invocations {
+  constructor(private readonly pool: pg.Pool) {}
+
+  async claim({ tenant, runId, nodeId, invocationId, round, epoch }: Round, at: Date): Promise<Claimed> {
+    return inTenant(this.pool, tenant, async (client) => {
+      const inserted = await client.query(
+        'insert into engine.invocations (invocation_id, round, tenant, run_id, node_id, epoch, claimed_at) values ($1,$2,$3,$4,$5,$6,$7) on conflict do nothing',
+        [invocationId, round, tenant, runId, nodeId, epoch, at],
+      );
+      if (inserted.rowCount === 1) return { is: 'fresh' };
+      const { rows } = await client.query<{ outcome: Outcome | null }>(
+        'select outcome from engine.invocations where invocation_id = $1 and round = $2',
+        [invocationId, round],
+      );
+      const outcome = rows[0]?.outcome;
+      return outcome ? { is: 'done', outcome } : { is: 'unknown' };
+    });
+  }
+
+  /** The first outcome stands. */
+  async record({ tenant, invocationId, round }: Round, outcome: Outcome, at: Date): Promise<void> {
+    await inTenant(this.pool, tenant, (client) =>
+      client.query('update engine.invocations set outcome = $3, done_at = $4 where invocation_id = $1 and round = $2 and outcome is null', [
+        invocationId,
+        round,
+        JSON.stringify(outcome),
+        at,
+      ]),
+    );
+  }
+}

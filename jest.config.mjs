@@ -1,0 +1,32 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+
+const root = import.meta.dirname;
+const swc = JSON.parse(readFileSync(`${root}/.swcrc`, 'utf8'));
+
+// Full ESM: run through `npm test`, which passes --experimental-vm-modules to Node.
+const base = {
+  testEnvironment: 'node',
+  extensionsToTreatAsEsm: ['.ts'],
+  // Workspace packages resolve to their TypeScript sources, so that tests never need a build.
+  testEnvironmentOptions: { customExportConditions: ['@isthmus/source', 'node', 'node-addons'] },
+  transform: { '^.+\\.ts$': ['@swc/jest', { ...swc, swcrc: false }] },
+  moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
+  setupFiles: ['reflect-metadata'],
+};
+
+/** One project per app and lib: `x.spec.ts` needs nothing, `x.int.spec.ts` finds Postgres and NATS in TEST_DATABASE_URL and TEST_NATS_URL. */
+const packages = ['libs', 'apps'].flatMap((folder) =>
+  readdirSync(`${root}/${folder}`)
+    .filter((name) => existsSync(`${root}/${folder}/${name}/package.json`))
+    .map((name) => ({ ...base, displayName: name, rootDir: `${root}/${folder}/${name}`, testMatch: ['<rootDir>/src/**/*.spec.ts'] })),
+);
+
+/** @type {import('jest').Config} */
+export default {
+  testTimeout: 15_000,
+  projects: [
+    ...packages,
+    { ...base, displayName: 'tools', rootDir: `${root}/tools`, testMatch: ['<rootDir>/**/*.spec.mjs'] },
+    { ...base, displayName: 'e2e', rootDir: `${root}/e2e`, testMatch: ['<rootDir>/src/**/*.e2e.spec.ts'] },
+  ],
+};

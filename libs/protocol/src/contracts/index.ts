@@ -1,0 +1,7 @@
+import { authz } from './authz.js';
+import { engine } from './engine.js';
+import { mcpClient } from './mcp-client.js';
+import { mcpServer } from './mcp-server.js';
+
+/** Every contract by service: what each must handle, who may publish what, and the fixtures of older messages derive from it. */
+export const CONTRACTS = { authz, engine, 'mcp-client': mcpClient, 'mcp-server': mcpServer } as const;

@@ -1,0 +1,255 @@
+import { z } from 'zod';
+import { MountSpec } from './contracts/mcp-client.js';
+import { ServerId, NodeId, RunId, WorkflowId } from './ids.js';
+import { Json } from './json.js';
+import { CreateRunBody, RunStatus } from './runs.js';
+import type { Scope } from './scopes.js';
+
+type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
+/** One REST route. Path templates are spelt as OpenAPI has them (wire §4.1). */
+export type Route = {
+  readonly method: Method;
+  readonly path: string;
+  readonly operationId: string;
+  readonly summary: string;
+  /** `public`: no credential. Else all scopes are needed. */
+  readonly access: 'public' | readonly Scope[];
+  /** Status of success. */
+  readonly success: 200 | 201 | 204;
+  readonly params?: z.ZodObject;
+  readonly query?: z.ZodObject;
+  readonly body?: z.ZodType;
+  /** Honours `Idempotency-Key`. */
+  readonly idempotent?: true;
+  /** `tenant`: names a thing of one tenant, so the wrong tenant must not find it. The generated test asks all of these. */
+  readonly holds: 'tenant' | 'nothing';
+};
+
+const runParams = z.strictObject({ runId: z.string().min(1).max(128) });
+const integer = (name: string) =>
+  z
+    .string()
+    .regex(/^(0|[1-9][0-9]{0,9})$/, `${name} must be a non-negative integer`)
+    .transform(Number);
+
+const limit = (max: number) =>
+  integer('limit')
+    .refine((value) => value >= 1 && value <= max, `must be 1 to ${max}`)
+    .optional();
+
+export const ROUTES = {
+  discovery: {
+    method: 'GET',
+    path: '/.well-known/openwop',
+    operationId: 'getDiscovery',
+    summary: 'What this host does',
+    access: 'public',
+    success: 200,
+    holds: 'nothing',
+  },
+  openapi: {
+    method: 'GET',
+    path: '/v1/openapi.json',
+    operationId: 'getOpenApi',
+    summary: 'This interface, as OpenAPI',
+    access: 'public',
+    success: 200,
+    holds: 'nothing',
+  },
+
+  getWorkflow: {
+    method: 'GET',
+    path: '/v1/workflows/{workflowId}',
+    operationId: 'getWorkflow',
+    summary: 'A workflow definition, as it was registered',
+    access: ['manifest:read'],
+    success: 200,
+    params: z.strictObject({ workflowId: WorkflowId }),
+    holds: 'tenant',
+  },
+  createRun: {
+    method: 'POST',
+    path: '/v1/runs',
+    operationId: 'createRun',
+    summary: 'Start a run of a workflow',
+    access: ['runs:create'],
+    success: 201,
+    body: CreateRunBody,
+    idempotent: true,
+    holds: 'nothing',
+  },
+  getRun: {
+    method: 'GET',
+    path: '/v1/runs/{runId}',
+    operationId: 'getRun',
+    summary: 'Where a run stands',
+    access: ['runs:read'],
+    success: 200,
+    params: runParams,
+    holds: 'tenant',
+  },
+  streamEvents: {
+    method: 'GET',
+    path: '/v1/runs/{runId}/events',
+    operationId: 'streamRunEvents',
+    summary: "A run's events, as a stream (SSE) or, by Accept, as JSON",
+    access: ['runs:read'],
+    success: 200,
+    params: runParams,
+    query: z.looseObject({ streamMode: z.string().max(200).optional() }),
+    holds: 'tenant',
+  },
+  pollEvents: {
+    method: 'GET',
+    path: '/v1/runs/{runId}/events/poll',
+    operationId: 'pollRunEvents',
+    summary: "A run's events after a sequence, waiting for news",
+    access: ['runs:read'],
+    success: 200,
+    params: runParams,
+    query: z.looseObject({
+      lastSequence: integer('lastSequence').optional(),
+      since: integer('since').optional(),
+      timeout: integer('timeout')
+        .refine((value) => value >= 1 && value <= 60, 'must be 1 to 60 seconds')
+        .optional(),
+    }),
+    holds: 'tenant',
+  },
+  cancelRun: {
+    method: 'POST',
+    path: '/v1/runs/{runId}/cancel',
+    operationId: 'cancelRun',
+    summary: 'Cancel a run',
+    access: ['runs:cancel'],
+    success: 200,
+    params: runParams,
+    body: z.strictObject({ reason: z.string().max(512).optional() }).optional(),
+    idempotent: true,
+    holds: 'tenant',
+  },
+  resolveInterrupt: {
+    method: 'POST',
+    path: '/v1/runs/{runId}/interrupts/{nodeId}',
+    operationId: 'resolveInterrupt',
+    summary: 'Answer the interrupt a node waits for',
+    access: ['approvals:respond'],
+    success: 200,
+    params: runParams.extend({ nodeId: NodeId }),
+    body: z.strictObject({ resumeValue: Json }),
+    idempotent: true,
+    holds: 'tenant',
+  },
+
+  putWorkflow: {
+    method: 'PUT',
+    path: '/v1/host/isthmus/workflows/{workflowId}',
+    operationId: 'putHostWorkflow',
+    summary: 'Register a workflow definition as the next revision',
+    access: ['manifest:write'],
+    success: 200,
+    params: z.strictObject({ workflowId: WorkflowId }),
+    body: z.looseObject({}),
+    holds: 'nothing',
+  },
+  getHostWorkflow: {
+    method: 'GET',
+    path: '/v1/host/isthmus/workflows/{workflowId}',
+    operationId: 'getHostWorkflow',
+    summary: 'A workflow definition with its revision',
+    access: ['manifest:read'],
+    success: 200,
+    params: z.strictObject({ workflowId: WorkflowId }),
+    holds: 'tenant',
+  },
+  listWorkflows: {
+    method: 'GET',
+    path: '/v1/host/isthmus/workflows',
+    operationId: 'listHostWorkflows',
+    summary: 'The workflows of the tenant',
+    access: ['manifest:read'],
+    success: 200,
+    query: z.looseObject({ cursor: z.string().max(500).optional(), limit: limit(500) }),
+    holds: 'nothing',
+  },
+  listRuns: {
+    method: 'GET',
+    path: '/v1/host/isthmus/runs',
+    operationId: 'listHostRuns',
+    summary: 'The runs of the workspace, newest first',
+    access: ['runs:read'],
+    success: 200,
+    query: z.looseObject({
+      status: z
+        .string()
+        .transform((text) => text.split(',').map((part) => part.trim()))
+        .pipe(z.array(RunStatus))
+        .optional(),
+      workflowId: WorkflowId.optional(),
+      tag: z.string().min(1).max(256).optional(),
+      cursor: z.string().max(500).optional(),
+      limit: limit(500),
+    }),
+    holds: 'nothing',
+  },
+  putMount: {
+    method: 'PUT',
+    path: '/v1/host/isthmus/mounts/{serverId}',
+    operationId: 'putHostMount',
+    summary: 'Register a remote MCP server that workflows may call',
+    access: ['mcp:manage'],
+    success: 200,
+    params: z.strictObject({ serverId: ServerId }),
+    body: MountSpec,
+    holds: 'nothing',
+  },
+  getMount: {
+    method: 'GET',
+    path: '/v1/host/isthmus/mounts/{serverId}',
+    operationId: 'getHostMount',
+    summary: 'A remote MCP server of the tenant',
+    access: ['mcp:read'],
+    success: 200,
+    params: z.strictObject({ serverId: ServerId }),
+    holds: 'tenant',
+  },
+  listMounts: {
+    method: 'GET',
+    path: '/v1/host/isthmus/mounts',
+    operationId: 'listHostMounts',
+    summary: 'The remote MCP servers of the tenant',
+    access: ['mcp:read'],
+    success: 200,
+    query: z.looseObject({ cursor: z.string().max(500).optional(), limit: limit(500) }),
+    holds: 'nothing',
+  },
+  deleteMount: {
+    method: 'DELETE',
+    path: '/v1/host/isthmus/mounts/{serverId}',
+    operationId: 'deleteHostMount',
+    summary: 'Forget a remote MCP server',
+    access: ['mcp:manage'],
+    success: 204,
+    params: z.strictObject({ serverId: ServerId }),
+    holds: 'tenant',
+  },
+  listMountTools: {
+    method: 'GET',
+    path: '/v1/host/isthmus/mounts/{serverId}/tools',
+    operationId: 'listHostMountTools',
+    summary: 'The tools a remote MCP server lists',
+    access: ['mcp:read'],
+    success: 200,
+    params: z.strictObject({ serverId: ServerId }),
+    holds: 'tenant',
+  },
+} as const satisfies Record<string, Route>;
+
+export type RouteName = keyof typeof ROUTES;
+
+/** `{runId}` of a template as `:runId` of the router. */
+export const routerPath = (route: Route): string => route.path.replace(/\{(\w+)\}/g, ':$1');
+
+/** A path segment that cannot be a run id names no run: it is not found, never an error of the database. */
+export const isRunId = (text: string): boolean => RunId.safeParse(text).success;

@@ -1,0 +1,13 @@
+export { type Asked, answer } from './answer.js';
+export { type BootedService, type BootOptions, bootService } from './boot.js';
+export { callerOf } from './caller.js';
+export { FakeClock } from './clock.js';
+export { FakeIds } from './ids.js';
+export { type LegacyPeer, legacyPeer } from './mcp-legacy-peer.js';
+export { type ModernPeer, modernPeer } from './mcp-modern-peer.js';
+export type { McpPeer, PeerOptions, RecordedRequest } from './mcp-peer.js';
+export { testConnection, testNats } from './nats.js';
+export { watchLeaks } from './no-leaks.js';
+export { type PassportIssuer, passportIssuer } from './passports.js';
+export { type DataOwner, type TestDatabase, testDatabase } from './postgres.js';
+export { until } from './wait.js';
