@@ -2,7 +2,7 @@ import { pathToFileURL } from 'node:url';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { BaseConfig, ChassisModule, createLogger, loadConfig, NestLogger } from '@isthmus/chassis';
-import { DbModule } from '@isthmus/db';
+import { PostgresModule } from '@isthmus/db';
 import { MessagingModule } from '@isthmus/messaging';
 import { Scope } from '@isthmus/protocol';
 import { z } from 'zod';
@@ -55,7 +55,7 @@ export async function administer(environment: z.infer<typeof Environment>, [name
       imports: [
         ChassisModule.forRoot(config),
         MessagingModule.forRoot({ service: 'authz-admin', natsUrl: environment.NATS_URL, passports: false }),
-        DbModule.forRoot(environment.DATABASE_URL, 1),
+        PostgresModule.forRoot(environment.DATABASE_URL, 1),
       ],
       providers: [Directory, Revocations],
     },

@@ -1,6 +1,6 @@
 import { type DynamicModule, Module, type OnModuleInit } from '@nestjs/common';
 import { ChassisModule, ClockKeeper, Health } from '@isthmus/chassis';
-import { Db, DbModule } from '@isthmus/db';
+import { Postgres, PostgresModule } from '@isthmus/db';
 import { Bell, MessagingModule } from '@isthmus/messaging';
 import { BELLS } from '@isthmus/protocol';
 import { AuditLog } from './audit-log.js';
@@ -19,7 +19,7 @@ import { SigningKeys } from './signing-keys.js';
 @Module({})
 export class AppModule implements OnModuleInit {
   constructor(
-    private readonly db: Db,
+    private readonly db: Postgres,
     private readonly bell: Bell,
     private readonly clock: ClockKeeper,
     private readonly health: Health,
@@ -34,7 +34,7 @@ export class AppModule implements OnModuleInit {
         ChassisModule.forRoot(config),
         // authz makes passports; nobody shows it one.
         MessagingModule.forRoot({ service: 'authz', natsUrl: config.NATS_URL, passports: false }),
-        DbModule.forRoot(config.DATABASE_URL),
+        PostgresModule.forRoot(config.DATABASE_URL),
       ],
       controllers: [AuthzController],
       providers: [
@@ -54,14 +54,14 @@ export class AppModule implements OnModuleInit {
 
   /** Whoever is told that we are ready finds a signing key, and a wrong key that costs what a right one does. */
   async onModuleInit(): Promise<void> {
-    this.health.add('postgres', async () => void (await this.db.$queryRaw`select 1`));
+    this.health.add('postgres', async () => void (await this.db.rows`select 1`));
     this.bell.listen(BELLS.revoked.all, (bell) => this.secrets.forget(bell));
     await this.clock.follow(() => this.#databaseTime());
     await Promise.all([this.keys.signing(), this.secrets.nobodysHash()]);
   }
 
   async #databaseTime(): Promise<number> {
-    const [row] = await this.db.$queryRaw<{ ms: number }[]>`select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms`;
+    const [row] = await this.db.rows<{ ms: number }>`select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms`;
     return row?.ms ?? Number.NaN;
   }
 }

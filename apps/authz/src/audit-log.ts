@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Logger } from '@isthmus/chassis';
-import { asTenant, Db } from '@isthmus/db';
+import { Postgres } from '@isthmus/db';
 import { type authz, type Parsed, WopError } from '@isthmus/protocol';
 import type { AuditFact } from './audit-chain.js';
 import { appendAudit, chainOf } from './audit-store.js';
@@ -21,7 +21,7 @@ export class AuditLog {
   #waitingFacts = 0;
 
   constructor(
-    private readonly db: Db,
+    private readonly db: Postgres,
     private readonly logger: Logger,
   ) {}
 
@@ -65,8 +65,8 @@ export class AuditLog {
 
   async #append({ tenant, facts }: Batch): Promise<void> {
     try {
-      if (tenant === undefined) await this.db.$transaction((tx) => appendAudit(tx, tenant, facts));
-      else await asTenant(this.db, tenant, (tx) => appendAudit(tx, tenant, facts));
+      if (tenant === undefined) await this.db.transaction((tx) => appendAudit(tx, tenant, facts));
+      else await this.db.asTenant(tenant, (tx) => appendAudit(tx, tenant, facts));
     } catch (error) {
       this.logger.error('the audit log could not be written', { tenant, entries: facts.length, error });
       throw error;

@@ -1,4 +1,4 @@
-import type { Prisma } from '@isthmus/db';
+import type { Tx } from '@isthmus/db';
 import { type JsonObject, jsonProblem } from '@isthmus/protocol';
 import { type AuditFact, continueChain } from './audit-chain.js';
 
@@ -8,14 +8,14 @@ export const chainOf = (tenant: string | undefined): string => (tenant === undef
  * Appends to one chain inside a transaction that works as its tenant (the host's chain: as none). The advisory lock makes this
  * transaction the chain's only writer until it ends; the head is read after it is held, so the chain never forks. (traps.md 23)
  */
-export async function appendAudit(tx: Prisma.TransactionClient, tenant: string | undefined, facts: readonly AuditFact[]): Promise<void> {
+export async function appendAudit(tx: Tx, tenant: string | undefined, facts: readonly AuditFact[]): Promise<void> {
   const chain = chainOf(tenant);
-  await tx.$executeRaw`select pg_advisory_xact_lock(hashtextextended(${`authz.audit ${chain}`}, 0))`;
+  await tx.run`select pg_advisory_xact_lock(hashtextextended(${`authz.audit ${chain}`}, 0))`;
   // Rides audit_pkey, backwards.
-  const [head] = await tx.$queryRaw<{ seq: bigint; hash: string }[]>`
+  const [head] = await tx.rows<{ seq: bigint; hash: string }>`
     select seq, hash from authz.audit where chain = ${chain} order by seq desc limit 1`;
   const entries = continueChain(head && { seq: Number(head.seq), hash: head.hash }, tenant, facts.map(storable));
-  await tx.$executeRaw`
+  await tx.run`
     insert into authz.audit (chain, seq, tenant, at, type, facts, prev_hash, hash)
     select ${chain}, e.seq, ${tenant ?? null}, e.at, e.type, e.facts, e."prevHash", e.hash
     from json_to_recordset(${JSON.stringify(entries)}::json) as e (seq bigint, at timestamptz, type text, facts json, "prevHash" text, hash text)`;

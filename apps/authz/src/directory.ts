@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { asTenant, Db } from '@isthmus/db';
+import { Postgres } from '@isthmus/db';
 import { SCOPES, type Scope } from '@isthmus/protocol';
 
 /** A stored key with its holder, as of one snapshot. */
@@ -41,11 +41,11 @@ type KeyRow = {
 /** Who there is. Reads only; each answer carries the revocation epoch it was true at. */
 @Injectable()
 export class Directory {
-  constructor(private readonly db: Db) {}
+  constructor(private readonly db: Postgres) {}
 
   /** The one look-up that happens before a tenant is known. */
   async key(keyId: string): Promise<KnownKey | undefined> {
-    const [row] = await this.db.$queryRaw<KeyRow[]>`select * from authz.key_by_id(${keyId})`;
+    const [row] = await this.db.rows<KeyRow>`select * from authz.key_by_id(${keyId})`;
     return (
       row && {
         keyId,
@@ -64,10 +64,9 @@ export class Directory {
   }
 
   async principal(tenant: string, principal: string): Promise<KnownPrincipal | undefined> {
-    const [row] = await asTenant(
-      this.db,
+    const [row] = await this.db.asTenant(
       tenant,
-      (tx) => tx.$queryRaw<Pick<KeyRow, 'workspace' | 'scopes' | 'disabled' | 'epoch'>[]>`
+      (tx) => tx.rows<Pick<KeyRow, 'workspace' | 'scopes' | 'disabled' | 'epoch'>>`
         select workspace, scopes, disabled, coalesce((select max(epoch) from authz.revocations where tenant = ${tenant}), 0) as epoch
         from authz.principals where tenant = ${tenant} and principal_id = ${principal}`,
     );
@@ -76,10 +75,9 @@ export class Directory {
 
   /** The epoch of the tenant, if it exists and has that workspace. */
   async workspace(tenant: string, workspace: string): Promise<{ readonly epoch: number } | undefined> {
-    const [row] = await asTenant(
-      this.db,
+    const [row] = await this.db.asTenant(
       tenant,
-      (tx) => tx.$queryRaw<Pick<KeyRow, 'epoch'>[]>`
+      (tx) => tx.rows<Pick<KeyRow, 'epoch'>>`
         select coalesce((select max(epoch) from authz.revocations where tenant = ${tenant}), 0) as epoch
         from authz.workspaces where tenant = ${tenant} and workspace = ${workspace}`,
     );

@@ -1,6 +1,6 @@
 import { Injectable, type OnModuleDestroy } from '@nestjs/common';
 import { Clock, Logger } from '@isthmus/chassis';
-import { asTenant, Db } from '@isthmus/db';
+import { Postgres } from '@isthmus/db';
 import { AuditLog } from './audit-log.js';
 import { appendAudit } from './audit-store.js';
 import type { KnownKey } from './directory.js';
@@ -20,7 +20,7 @@ export class KeyActivity implements OnModuleDestroy {
   readonly #owed = new Set<Promise<void>>();
 
   constructor(
-    private readonly db: Db,
+    private readonly db: Postgres,
     private readonly audit: AuditLog,
     private readonly clock: Clock,
     private readonly logger: Logger,
@@ -34,9 +34,9 @@ export class KeyActivity implements OnModuleDestroy {
     if (lastUsedAt !== undefined && lastUsedAt > before.getTime()) return;
     if (!this.#isFirst(`used ${keyId}`)) return;
     this.#owe(
-      asTenant(this.db, tenant, async (tx) => {
+      this.db.asTenant(tenant, async (tx) => {
         // Another replica may have been first: only one of them moves the time, and only that one records. Rides api_keys_pkey.
-        const moved = await tx.$executeRaw`
+        const moved = await tx.run`
           update authz.api_keys set last_used_at = ${at}
           where key_id = ${keyId} and tenant = ${tenant} and (last_used_at is null or last_used_at <= ${before})`;
         if (moved > 0) await appendAudit(tx, tenant, [{ at: at.toISOString(), type: 'key.used', facts: { keyId, principal } }]);

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '@isthmus/chassis';
-import { asTenant, Db, type Prisma } from '@isthmus/db';
+import { Postgres, type Tx } from '@isthmus/db';
 import { Bell } from '@isthmus/messaging';
 import { type authz, BELLS, type Output, type Scope } from '@isthmus/protocol';
 import { revokeKey, setScopes } from './revocation-store.js';
@@ -9,7 +9,7 @@ import { revokeKey, setScopes } from './revocation-store.js';
 @Injectable()
 export class Revocations {
   constructor(
-    private readonly db: Db,
+    private readonly db: Postgres,
     private readonly bell: Bell,
     private readonly clock: Clock,
   ) {}
@@ -23,7 +23,7 @@ export class Revocations {
   }
 
   async since(epoch: number | undefined): Promise<Output<typeof authz.revocationsSince>> {
-    const rows = await this.db.$queryRaw<{ head: bigint; tenant: string | null; epoch: bigint | null }[]>`
+    const rows = await this.db.rows<{ head: bigint; tenant: string | null; epoch: bigint | null }>`
       select * from authz.revocations_since(${epoch ?? null}::bigint)`;
     return {
       epoch: Number(rows[0]?.head ?? 0),
@@ -31,8 +31,8 @@ export class Revocations {
     };
   }
 
-  async #change(tenant: string, work: (tx: Prisma.TransactionClient) => Promise<boolean>): Promise<boolean> {
-    const hasChanged = await asTenant(this.db, tenant, work);
+  async #change(tenant: string, work: (tx: Tx) => Promise<boolean>): Promise<boolean> {
+    const hasChanged = await this.db.asTenant(tenant, work);
     if (hasChanged) this.bell.ring(BELLS.revoked.subject(tenant));
     return hasChanged;
   }

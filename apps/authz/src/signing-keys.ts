@@ -1,11 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '@isthmus/chassis';
-import { Db, type Prisma } from '@isthmus/db';
+import { Postgres } from '@isthmus/db';
 import type { JsonObject } from '@isthmus/protocol';
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type CryptoKey, type JWK } from 'jose';
 
 /** The slot of the key that signs. One per host: the first replica makes it, every other one finds it. */
 const SIGNING_SLOT = 1;
+
+type StoredKey = { readonly kid: string; readonly privateJwk: JWK };
 
 export type SigningKey = { readonly kid: string; readonly key: CryptoKey };
 
@@ -15,7 +17,7 @@ export class SigningKeys {
   #signing: Promise<SigningKey> | undefined;
 
   constructor(
-    private readonly db: Db,
+    private readonly db: Postgres,
     private readonly clock: Clock,
   ) {}
 
@@ -31,35 +33,37 @@ export class SigningKeys {
   /** Public halves of all keys, as JWKs with `kid`. */
   async publicKeys(): Promise<JsonObject[]> {
     await this.signing();
-    const rows = await this.db.signingKey.findMany({ select: { kid: true, publicJwk: true }, orderBy: { slot: 'asc' } });
-    return rows.map(({ kid, publicJwk }) => ({ ...(publicJwk as JsonObject), kid, alg: 'EdDSA', use: 'sig' }));
+    const rows = await this.db.rows<{
+      kid: string;
+      publicJwk: JsonObject;
+    }>`select kid, public_jwk as "publicJwk" from authz.signing_keys order by slot`;
+    return rows.map(({ kid, publicJwk }) => ({ ...publicJwk, kid, alg: 'EdDSA', use: 'sig' }));
   }
 
   async #load(): Promise<SigningKey> {
     const stored = (await this.#stored()) ?? (await this.#create());
-    const key = await importJWK(stored.privateJwk as JWK, 'EdDSA');
+    const key = await importJWK(stored.privateJwk, 'EdDSA');
     if (key instanceof Uint8Array) throw new Error('The signing key is not an asymmetric key.');
     return { kid: stored.kid, key };
   }
 
-  #stored() {
-    return this.db.signingKey.findUnique({ where: { slot: SIGNING_SLOT }, select: { kid: true, privateJwk: true } });
+  async #stored(): Promise<StoredKey | undefined> {
+    const [row] = await this.db
+      .rows<StoredKey>`select kid, private_jwk as "privateJwk" from authz.signing_keys where slot = ${SIGNING_SLOT}`;
+    return row;
   }
 
-  async #create() {
+  async #create(): Promise<StoredKey> {
     const pair = await generateKeyPair('EdDSA', { extractable: true });
     const publicJwk = await exportJWK(pair.publicKey);
     const privateJwk = await exportJWK(pair.privateKey);
     const kid = await calculateJwkThumbprint(publicJwk);
     // Replicas that start together all try; the one that commits first has made the key of all.
-    await this.db.signingKey.createMany({
-      data: [{ kid, slot: SIGNING_SLOT, publicJwk: plain(publicJwk), privateJwk: plain(privateJwk), createdAt: this.clock.date() }],
-      skipDuplicates: true,
-    });
+    await this.db.run`
+      insert into authz.signing_keys (kid, slot, public_jwk, private_jwk, created_at)
+      values (${kid}, ${SIGNING_SLOT}, ${JSON.stringify(publicJwk)}, ${JSON.stringify(privateJwk)}, ${this.clock.date()}) on conflict do nothing`;
     const stored = await this.#stored();
     if (!stored) throw new Error('The signing key was not stored.');
     return stored;
   }
 }
-
-const plain = (jwk: JWK): Prisma.InputJsonObject => ({ ...jwk }) as Prisma.InputJsonObject;

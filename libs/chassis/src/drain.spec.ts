@@ -33,7 +33,9 @@ describe('the end of a process', () => {
   it('happens once, however many signals come', async () => {
     const { ending: end, codes } = ending(1_000);
     let runs = 0;
-    end.add(() => void (runs += 1));
+    end.add(() => {
+      runs += 1;
+    });
     await Promise.all([end.end('SIGTERM'), end.end('SIGINT')]);
     expect([runs, codes, end.signal.aborted]).toEqual([1, [0], true]);
   });

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { InMemorySpanExporter, SimpleSpanProcessor, BasicTracerProvider } from '@opentelemetry/sdk-trace-base';
 import { trace } from '@opentelemetry/api';
@@ -45,6 +47,22 @@ describe('requests at the edge', () => {
     });
     expect(server?.parentSpanContext?.spanId).toBe(traceparent.slice(36, 52));
     expect(child?.parentSpanContext?.spanId).toBe(server?.spanContext().spanId);
+  });
+
+  it('stay in it when the body comes later than the headers', async () => {
+    const arrived = new Promise<void>((resolve) => edge.server.once('request', () => resolve()));
+    const sending = request(`${baseUrl}/v1/interrupts/secret`, {
+      method: 'POST',
+      headers: { traceparent, 'content-type': 'application/json', 'content-length': 16 },
+    });
+    sending.flushHeaders();
+    await arrived;
+    sending.write('{"some":');
+    await new Promise((resolve) => setImmediate(resolve));
+    sending.end(' "body"}');
+    const [response] = (await once(sending, 'response')) as [IncomingMessage];
+    const text = (await response.toArray()).join('');
+    expect((JSON.parse(text) as { traceparent: string }).traceparent.slice(3, 35)).toBe(traceparent.slice(3, 35));
   });
 
   it('leave no address, query or message in a span', async () => {

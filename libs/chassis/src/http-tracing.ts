@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
-import { type Context, context, propagation, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { context, propagation, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { spanOrRoot } from './tracing.js';
 
 type Request = {
@@ -10,14 +10,13 @@ type Request = {
 type Reply = { readonly raw: ServerResponse };
 type Hook = (request: Request, reply: Reply, done: () => void) => void;
 /** What we need of a Fastify instance. */
-type Edge = { addHook(name: 'onRequest' | 'preValidation', hook: Hook): unknown };
+type Edge = { addHook(name: 'onRequest', hook: Hook): unknown };
 
 /**
  * One server span per request, as a part of the caller's trace when it brought one. It is named after the route's template and
  * holds no address, for addresses hold tokens.
  */
 export function traceRequests(edge: Edge): void {
-  const contexts = new WeakMap<Request, Context>();
   edge.addHook('onRequest', (request, reply, done) => {
     const incoming = propagation.extract(ROOT_CONTEXT, request.headers);
     const span = spanOrRoot(trace.getTracer('isthmus').startSpan(request.method, { kind: SpanKind.SERVER }, incoming));
@@ -29,10 +28,7 @@ export function traceRequests(edge: Edge): void {
       if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
       span.end();
     });
-    const active = trace.setSpan(incoming, span);
-    contexts.set(request, active);
-    context.with(active, done);
+    // Fastify carries this context over the reading of the body.
+    context.with(trace.setSpan(incoming, span), done);
   });
-  // A body arrives in events of the socket, which know nothing of the context above: enter it again before the handler.
-  edge.addHook('preValidation', (request, _reply, done) => context.with(contexts.get(request) ?? context.active(), done));
 }

@@ -3,3 +3,4 @@ export { isUniqueViolation } from './conflict.js';
 export { Db, DbModule } from './db.module.js';
 export { Prisma } from './generated/client.js';
 export { pgPool } from './pool.js';
+export { inTransaction, Postgres, PostgresModule, type Tx } from './postgres.js';

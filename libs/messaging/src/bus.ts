@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { currentCarrier } from '@isthmus/chassis';
 import { type Contract, ErrorEnvelope, fromEnvelope, HEADERS, type Input, type Output, WopError } from '@isthmus/protocol';
@@ -13,6 +12,8 @@ export type CallOptions = {
   readonly signal?: AbortSignal;
 };
 
+/** Nest only looks whether there is one: without an id a message is an event. NATS pairs the answers. */
+const ID = '1';
 /** A service that restarts is back within this: nobody was asked yet, so asking again is safe. */
 const PATIENCE_MS = 3_000;
 const RETRY_MS = 50;
@@ -32,7 +33,7 @@ export class Bus {
    */
   async call<C extends Contract>(contract: C, input: Input<C>, options: CallOptions = {}): Promise<Output<C>> {
     const deadlineMs = options.deadlineMs ?? contract.deadlineMs;
-    const body = JSON.stringify({ id: randomUUID(), data: input });
+    const body = JSON.stringify({ id: ID, data: input });
     const connection = this.nats.connection();
     const watch = contract.heartbeat ? new Heartbeat(connection) : undefined;
     const head = headersOf(options.passport, deadlineMs, watch?.subject);

@@ -26,6 +26,7 @@ export class Passports implements OnModuleInit, OnModuleDestroy {
   private heardAt = Number.NEGATIVE_INFINITY;
   private timer: NodeJS.Timeout | undefined;
   private asking: Promise<void> | undefined;
+  private isOverdue = false;
   private stopListening: () => void = () => undefined;
 
   constructor(
@@ -38,7 +39,7 @@ export class Passports implements OnModuleInit, OnModuleDestroy {
 
   onModuleInit(): void {
     if (!this.options.passports) return;
-    this.stopListening = this.bell.listen(BELLS.revoked.all, () => void this.poll());
+    this.stopListening = this.bell.listen(BELLS.revoked.all, () => void this.poll(true));
     this.timer = setInterval(() => void this.poll(), POLL_MS);
     void this.poll();
   }
@@ -101,9 +102,18 @@ export class Passports implements OnModuleInit, OnModuleDestroy {
     return this.keys.resolve;
   }
 
-  private poll(): Promise<void> {
-    this.asking ??= this.ask().finally(() => {
+  /** A bell that rings while an answer is under way may speak of what that answer does not know yet: ask once more. */
+  private poll(isNews = false): Promise<void> {
+    if (this.asking) {
+      this.isOverdue ||= isNews;
+      return this.asking;
+    }
+    this.asking = this.ask().finally(() => {
       this.asking = undefined;
+      if (this.isOverdue) {
+        this.isOverdue = false;
+        void this.poll();
+      }
     });
     return this.asking;
   }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { JsonObject } from './json.js';
+import { looksLikeCredential, maskCredentials } from './secrets.js';
 
 type Row = {
   /** HTTP status where the error crosses the REST edge. */
@@ -123,7 +124,7 @@ export function fromEnvelope(envelope: ErrorEnvelope): WopError {
 export function validationError(error: z.ZodError, what: string): WopError {
   const issues = error.issues
     .slice(0, 10)
-    .map((issue) => ({ path: issue.path.map(String).join('.').slice(0, 200), message: issueText(issue) }));
+    .map((issue) => ({ path: maskCredentials(issue.path.map(String).join('.')).slice(0, 200), message: issueText(issue) }));
   const first = issues[0];
   const where = first?.path ? ` at "${first.path}"` : '';
   return new WopError('validation_error', `The ${what} is not valid${where}: ${first?.message ?? 'it does not match the schema'}.`, {
@@ -135,9 +136,7 @@ export function validationError(error: z.ZodError, what: string): WopError {
 function issueText(issue: z.core.$ZodIssue): string {
   if (issue.code !== 'unrecognized_keys') return issue.message.replace(/\.$/, '');
   const keys = issue.keys.map((key) =>
-    /^[A-Za-z][A-Za-z0-9_.-]{0,39}$/.test(key) && !/^(sk-|ghp_|gho_|github_pat_|AKIA|ey[A-Za-z0-9])/.test(key)
-      ? `"${key}"`
-      : 'one whose name is not repeated here',
+    /^[A-Za-z][A-Za-z0-9_.-]{0,39}$/.test(key) && !looksLikeCredential(key) ? `"${key}"` : 'one whose name is not repeated here',
   );
   return `unknown member ${keys.join(', ')}`;
 }

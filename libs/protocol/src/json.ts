@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { maskCredentials } from './secrets.js';
 
 /** Any JSON value. (RFC 8259; bounds below are ours) */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
@@ -42,4 +43,4 @@ export function jsonProblem(value: unknown): string | undefined {
 const textProblem = (text: string): string | undefined =>
   text.includes('\u0000') ? 'contains U+0000' : LONE_SURROGATE.test(text) ? 'contains half of a surrogate pair' : undefined;
 
-const place = (path: string): string => (path ? `"${path.slice(0, 120)}"` : 'the document');
+const place = (path: string): string => (path ? `"${maskCredentials(path).slice(0, 120)}"` : 'the document');

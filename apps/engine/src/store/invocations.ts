@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
+import { inTransaction } from '@isthmus/db';
 import type { ToolReply } from '@isthmus/protocol';
 import type pg from 'pg';
-import { inTenant } from './run-log.js';
 
 export type Outcome =
   | { readonly is: 'reply'; readonly reply: ToolReply }
@@ -28,7 +28,7 @@ export class Invocations {
   constructor(private readonly pool: pg.Pool) {}
 
   async claim({ tenant, runId, nodeId, invocationId, round, epoch }: Round, at: Date): Promise<Claimed> {
-    return inTenant(this.pool, tenant, async (client) => {
+    return inTransaction(this.pool, tenant, async (client) => {
       const inserted = await client.query(
         'insert into engine.invocations (invocation_id, round, tenant, run_id, node_id, epoch, claimed_at) values ($1,$2,$3,$4,$5,$6,$7) on conflict do nothing',
         [invocationId, round, tenant, runId, nodeId, epoch, at],
@@ -45,7 +45,7 @@ export class Invocations {
 
   /** The first outcome stands. */
   async record({ tenant, invocationId, round }: Round, outcome: Outcome, at: Date): Promise<void> {
-    await inTenant(this.pool, tenant, (client) =>
+    await inTransaction(this.pool, tenant, (client) =>
       client.query('update engine.invocations set outcome = $3, done_at = $4 where invocation_id = $1 and round = $2 and outcome is null', [
         invocationId,
         round,

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { inTransaction } from '@isthmus/db';
 import type { Json, JsonObject, RunStatus } from '@isthmus/protocol';
 import type pg from 'pg';
 import type { LoggedEvent, NewEvent, RunState, ValueRef } from '../core/state.js';
@@ -292,27 +293,7 @@ export class RunLog {
 
   /** One transaction in one flight: the tenant is set before the statement looks. */
   private async asTenant<Row extends pg.QueryResultRow>(tenant: string, text: string, values: unknown[]): Promise<Row[]> {
-    return inTenant(this.pool, tenant, async (client) => (await client.query<Row>(text, values)).rows);
-  }
-}
-
-/** Runs `work` in a transaction that sees `tenant` only. */
-export async function inTenant<T>(pool: pg.Pool, tenant: string, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-  const client = await pool.connect();
-  let broken: Error | undefined;
-  try {
-    await client.query('begin');
-    await client.query("select set_config('app.tenant', $1, true)", [tenant]);
-    const result = await work(client);
-    await client.query('commit');
-    return result;
-  } catch (error) {
-    await client.query('rollback').catch((failure: Error) => {
-      broken = failure;
-    });
-    throw error;
-  } finally {
-    client.release(broken);
+    return inTransaction(this.pool, tenant, async (client) => (await client.query<Row>(text, values)).rows);
   }
 }
 

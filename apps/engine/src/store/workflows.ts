@@ -1,10 +1,11 @@
 import { Injectable } from '@nestjs/common';
+import { inTransaction } from '@isthmus/db';
 import { type Exposure, WorkflowDefinition, WopError } from '@isthmus/protocol';
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import { compile, type Graph } from '../core/graph.js';
 import { exposuresOf } from '../nodes/index.js';
-import { inTenant, isSqlState } from './run-log.js';
+import { isSqlState } from './run-log.js';
 
 export type WorkflowHead = { readonly workflowId: string; readonly revision: number; readonly name: string; readonly updatedAt: string };
 type Place = { readonly tenant: string; readonly workspace: string };
@@ -28,7 +29,7 @@ export class Workflows {
   ): Promise<WorkflowHead & { created: boolean; exposes: boolean }> {
     const { tenant, workspace } = place;
     const exposures = exposuresOf(definition);
-    return inTenant(this.pool, tenant, async (client) => {
+    return inTransaction(this.pool, tenant, async (client) => {
       // Locks the workflow's row: two registrations get two revisions.
       const { rows } = await client.query<{ revision: number }>(
         `insert into engine.workflows as w (tenant, workspace, workflow_id, revision, name, updated_at) values ($1,$2,$3,1,$4,$5)
@@ -59,7 +60,7 @@ export class Workflows {
   }
 
   async get({ tenant, workspace }: Place, workflowId: string): Promise<(WorkflowHead & { definition: WorkflowDefinition }) | undefined> {
-    return inTenant(this.pool, tenant, async (client) => {
+    return inTransaction(this.pool, tenant, async (client) => {
       const { rows } = await client.query<WorkflowHead & { definition: WorkflowDefinition; updatedAt: Date }>(
         `select w.workflow_id as "workflowId", w.revision, w.name, w.updated_at as "updatedAt", r.definition
          from engine.workflows w join engine.workflow_revisions r using (tenant, workspace, workflow_id, revision)
@@ -73,7 +74,7 @@ export class Workflows {
 
   /** By id, ascending, after `after`. */
   async list({ tenant, workspace }: Place, after: string, limit: number): Promise<readonly WorkflowHead[]> {
-    return inTenant(this.pool, tenant, async (client) => {
+    return inTransaction(this.pool, tenant, async (client) => {
       const { rows } = await client.query<WorkflowHead & { updatedAt: Date }>(
         `select workflow_id as "workflowId", revision, name, updated_at as "updatedAt" from engine.workflows
          where tenant = $1 and workspace = $2 and workflow_id > $3 order by workflow_id limit $4`,
@@ -98,7 +99,7 @@ export class Workflows {
   async graph({ tenant, workspace }: Place, workflowId: string, revision: number): Promise<Graph> {
     const known = this.graphs.get(`${tenant}/${workspace}/${workflowId}/${revision}`);
     if (known) return known;
-    const definition = await inTenant(this.pool, tenant, async (client) => {
+    const definition = await inTransaction(this.pool, tenant, async (client) => {
       const { rows } = await client.query<{ definition: unknown }>(
         'select definition from engine.workflow_revisions where tenant = $1 and workspace = $2 and workflow_id = $3 and revision = $4',
         [tenant, workspace, workflowId, revision],

@@ -101,7 +101,7 @@ export async function serveExchanges(
   return {
     inFlight: () => open.size,
     async drain(graceMs) {
-      await subscription.drain();
+      if (!connection.isClosed()) await subscription.drain();
       draining.abort();
       if (open.size === 0) return;
       let timer: NodeJS.Timeout | undefined;

@@ -1,0 +1,25 @@
+import { type Description, ENGINE_VERSION, EVENT_LOG_SCHEMA_VERSION, LIMITS } from '@isthmus/protocol';
+import { MCP_PATH } from '../http/known-paths.js';
+
+export const IMPLEMENTATION = { name: 'isthmus', version: '0.1.0', vendor: 'isthmus' } as const;
+
+/**
+ * What the edge itself answers for. No envelope kinds: who lists one lists all four and must accept them, and there is no node
+ * here yet that speaks to a model. (wire §3.2)
+ */
+export const ownDescription = (publicUrl: string): Description => ({
+  service: 'gateway',
+  version: IMPLEMENTATION.version,
+  discovery: {
+    protocolVersion: '1.0',
+    protocolVersions: ['1.0'],
+    supportedEnvelopes: [],
+    schemaVersions: {},
+    limits: LIMITS,
+    implementation: IMPLEMENTATION,
+    engineVersion: ENGINE_VERSION,
+    eventLogSchemaVersion: EVENT_LOG_SCHEMA_VERSION,
+    supportedTransports: ['rest', 'mcp'],
+    mcp: { serverUrls: [`${publicUrl}${MCP_PATH}`] },
+  },
+});

@@ -1,0 +1,8 @@
+import 'reflect-metadata';
+import { loadConfig, startService } from '@isthmus/chassis';
+import { AppModule } from './app.module.js';
+import { Config } from './config.js';
+import { edge } from './edge.js';
+
+const config = loadConfig(Config);
+await startService({ config, module: AppModule.forRoot(config), http: edge(config) });
