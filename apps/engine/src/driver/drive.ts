@@ -119,6 +119,7 @@ export class Drive {
     const taken = this.reports.splice(0);
     for (const report of taken) batch.add(report);
     this.overdue(batch, now);
+    if (this.state.head === 0) batch.add({ type: 'proceed', at: now });
     const { launches, isExhausted } = this.runAtOnce(batch, now);
     const ended = isTerminal(batch.state.status);
     const isIdle = ended || (launches.length === 0 && this.inFlight.size === 0 && !isExhausted && !this.nap(now));

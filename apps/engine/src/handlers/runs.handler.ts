@@ -2,7 +2,18 @@ import { Controller, Inject } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { currentCarrier, Ids } from '@isthmus/chassis';
 import { From, Handle } from '@isthmus/messaging';
-import { type Caller, engine, type JsonObject, type Output, ownerOf, type Parsed, toRunEvent, WopError } from '@isthmus/protocol';
+import {
+  type Caller,
+  engine,
+  isRunId,
+  type JsonObject,
+  maskCredentials,
+  type Output,
+  ownerOf,
+  type Parsed,
+  toRunEvent,
+  WopError,
+} from '@isthmus/protocol';
 import { Batch } from '../core/batch.js';
 import { fold } from '../core/apply.js';
 import { seed } from '../core/inputs.js';
@@ -15,6 +26,7 @@ import { Values } from '../driver/values.js';
 import { RunLog, refsOf } from '../store/run-log.js';
 import { Workflows } from '../store/workflows.js';
 import { checkConfigurable } from '../schema-check.js';
+import { afterOf, cursorAfter } from './cursor.js';
 
 /** Bytes of payload in one page of events: the message around it stays in its budget. */
 const PAGE_BYTES = 256 * 1024;
@@ -144,7 +156,7 @@ export class RunsHandler {
     @From() caller: Caller,
     @Payload() { status, workflowId, tag, cursor, limit }: Parsed<typeof engine.listRuns>,
   ): Promise<Output<typeof engine.listRuns>> {
-    const before = cursor === undefined ? undefined : runIdOf(cursor);
+    const before = cursor === undefined ? undefined : afterOf(cursor, isRunId);
     const rows = await this.log.list(caller.tenant, caller.workspace, {
       limit: limit + 1,
       ...(before && { before }),
@@ -164,7 +176,7 @@ export class RunsHandler {
         ...(options.tags && { tags: [...options.tags] }),
       }));
     const last = runs.at(-1);
-    return { runs, ...(rows.length > limit && last && { nextCursor: Buffer.from(last.runId).toString('base64url') }) };
+    return { runs, ...(rows.length > limit && last && { nextCursor: cursorAfter(last.runId) }) };
   }
 
   @Handle(engine.cancelRun)
@@ -205,16 +217,11 @@ export class RunsHandler {
 const unknownWorkflow = (workflowId: string): WopError =>
   new WopError(
     'validation_error',
-    `There is no workflow "${workflowId}" in this workspace. Register it with PUT /v1/host/isthmus/workflows/${workflowId}.`,
+    maskCredentials(
+      `There is no workflow "${workflowId}" in this workspace. Register it with PUT /v1/host/isthmus/workflows/${workflowId}.`,
+    ),
     { path: 'workflowId' },
   );
-
-function runIdOf(cursor: string): string {
-  const runId = Buffer.from(cursor, 'base64url').toString();
-  if (!/^[0-9a-f-]{36}$/.test(runId))
-    throw new WopError('validation_error', 'The cursor is not one that this list gave out.', { path: 'cursor' });
-  return runId;
-}
 
 /** A page within the budget, of events that were read for another purpose as well. */
 function paged<E extends { readonly payload: unknown }>(events: readonly E[]): { events: readonly E[]; more: boolean } {

@@ -2,11 +2,12 @@ import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { Clock } from '@isthmus/chassis';
 import { Bell, From, Handle } from '@isthmus/messaging';
-import { BELLS, type Caller, engine, type Output, type Parsed, WopError } from '@isthmus/protocol';
+import { BELLS, type Caller, engine, maskCredentials, type Output, type Parsed, WopError, WorkflowId } from '@isthmus/protocol';
 import { compile } from '../core/graph.js';
 import { checkNodes, exposuresOf } from '../nodes/index.js';
 import { validator } from '../schema-check.js';
 import { Workflows } from '../store/workflows.js';
+import { afterOf, cursorAfter } from './cursor.js';
 
 @Controller()
 export class WorkflowsHandler {
@@ -43,7 +44,7 @@ export class WorkflowsHandler {
     @Payload() { workflowId }: Parsed<typeof engine.getWorkflow>,
   ): Promise<Output<typeof engine.getWorkflow>> {
     const found = await this.workflows.get(caller, workflowId);
-    if (!found) throw new WopError('not_found', `There is no workflow "${workflowId}" in this workspace.`);
+    if (!found) throw new WopError('not_found', maskCredentials(`There is no workflow "${workflowId}" in this workspace.`));
     return found;
   }
 
@@ -52,13 +53,13 @@ export class WorkflowsHandler {
     @From() caller: Caller,
     @Payload() { cursor, limit }: Parsed<typeof engine.listWorkflows>,
   ): Promise<Output<typeof engine.listWorkflows>> {
-    const after = cursor === undefined ? '' : Buffer.from(cursor, 'base64url').toString();
+    const after = cursor === undefined ? '' : afterOf(cursor, (text) => WorkflowId.safeParse(text).success);
     const found = await this.workflows.list(caller, after, limit + 1);
     const workflows = found.slice(0, limit);
     const last = workflows.at(-1);
     return {
       workflows: [...workflows],
-      ...(found.length > limit && last && { nextCursor: Buffer.from(last.workflowId).toString('base64url') }),
+      ...(found.length > limit && last && { nextCursor: cursorAfter(last.workflowId) }),
     };
   }
 
