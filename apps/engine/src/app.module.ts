@@ -10,11 +10,16 @@ import { Delegation } from './driver/delegation.js';
 import { Runs } from './driver/runs.js';
 import { DRIVER_SETTINGS, type DriverSettings } from './driver/settings.js';
 import { ToolCalls } from './driver/tool-calls.js';
+import { ChildRuns } from './driver/child-runs.js';
+import { LifecycleHandler } from './handlers/lifecycle.handler.js';
+import { TokensHandler } from './handlers/tokens.handler.js';
 import { DescribeHandler } from './handlers/describe.handler.js';
 import { RunsHandler } from './handlers/runs.handler.js';
 import { WorkflowsHandler } from './handlers/workflows.handler.js';
 import { Invocations } from './store/invocations.js';
 import { RunLog } from './store/run-log.js';
+import { TokenKeys } from './store/token-keys.js';
+import { Tokens } from './tokens.js';
 import { Workflows } from './store/workflows.js';
 
 const POOL = Symbol('pg pool');
@@ -40,7 +45,7 @@ export class EngineModule implements OnModuleInit, OnApplicationShutdown {
     return {
       module: EngineModule,
       imports: [ChassisModule.forRoot(config), MessagingModule.forRoot({ service: 'engine', natsUrl: config.NATS_URL, passports: true })],
-      controllers: [RunsHandler, WorkflowsHandler, DescribeHandler],
+      controllers: [RunsHandler, LifecycleHandler, TokensHandler, WorkflowsHandler, DescribeHandler],
       providers: [
         {
           provide: POOL,
@@ -55,6 +60,9 @@ export class EngineModule implements OnModuleInit, OnApplicationShutdown {
         onPool(RunLog),
         onPool(Workflows),
         onPool(Invocations),
+        onPool(TokenKeys),
+        Tokens,
+        ChildRuns,
         Delegation,
         ToolCalls,
         Runs,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { MountSpec } from './contracts/mcp-client.js';
 import { ServerId, NodeId, RunId, WorkflowId } from './ids.js';
 import { Json } from './json.js';
-import { CreateRunBody, RunStatus } from './runs.js';
+import { Configurable, CreateRunBody, DRAIN_POLICIES, RunStatus } from './runs.js';
 import type { Scope } from './scopes.js';
 
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -16,7 +16,7 @@ export type Route = {
   /** `public`: no credential. Else all scopes are needed. */
   readonly access: 'public' | readonly Scope[];
   /** Status of success. */
-  readonly success: 200 | 201 | 204;
+  readonly success: 200 | 201 | 202 | 204;
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType;
@@ -140,6 +140,101 @@ export const ROUTES = {
     body: z.strictObject({ resumeValue: Json }),
     idempotent: true,
     holds: 'tenant',
+  },
+
+  bulkCancelRuns: {
+    method: 'POST',
+    path: '/v1/runs:bulk-cancel',
+    operationId: 'bulkCancelRuns',
+    summary: 'Cancel up to 100 runs',
+    access: ['runs:cancel'],
+    success: 200,
+    body: z.strictObject({ runIds: z.array(z.string().min(1).max(128)).min(1), reason: z.string().max(512).optional() }),
+    idempotent: true,
+    holds: 'nothing',
+  },
+  pauseRun: {
+    method: 'POST',
+    path: '/v1/runs/{runId}:pause',
+    operationId: 'pauseRun',
+    summary: 'Begin no more nodes',
+    access: ['runs:cancel'],
+    success: 202,
+    params: runParams,
+    body: z.strictObject({ reason: z.string().max(512).optional(), drainPolicy: z.enum(DRAIN_POLICIES).optional() }).optional(),
+    idempotent: true,
+    holds: 'tenant',
+  },
+  resumeRun: {
+    method: 'POST',
+    path: '/v1/runs/{runId}:resume',
+    operationId: 'resumeRun',
+    summary: 'Go on after a pause',
+    access: ['runs:cancel'],
+    success: 202,
+    params: runParams,
+    body: z.strictObject({ reason: z.string().max(512).optional() }).optional(),
+    idempotent: true,
+    holds: 'tenant',
+  },
+  forkRun: {
+    method: 'POST',
+    path: '/v1/runs/{runId}:fork',
+    operationId: 'forkRun',
+    summary: 'A new run from a prefix of this one: replayed, or continued differently',
+    access: ['runs:create', 'runs:read'],
+    success: 201,
+    params: runParams,
+    body: z.strictObject({
+      mode: z.enum(['replay', 'branch']),
+      fromSeq: z.int().min(0).optional(),
+      runOptionsOverlay: z.strictObject({ configurable: Configurable.optional(), tags: CreateRunBody.shape.tags, metadata: CreateRunBody.shape.metadata }).optional(),
+    }),
+    idempotent: true,
+    holds: 'tenant',
+  },
+  diffRuns: {
+    method: 'GET',
+    path: '/v1/runs/{runId}:diff',
+    operationId: 'diffRuns',
+    summary: 'Where the logs of two runs part',
+    access: ['runs:read'],
+    success: 200,
+    params: runParams,
+    query: z.looseObject({ against: z.string().min(1).max(128) }),
+    holds: 'tenant',
+  },
+  debugBundle: {
+    method: 'GET',
+    path: '/v1/runs/{runId}/debug-bundle',
+    operationId: 'getDebugBundle',
+    summary: 'A run for a bug report: redacted and bounded',
+    access: ['runs:read'],
+    success: 200,
+    params: runParams,
+    holds: 'tenant',
+  },
+  inspectInterrupt: {
+    method: 'GET',
+    path: '/v1/interrupts/{token}',
+    operationId: 'inspectInterrupt',
+    summary: 'What waits behind a signed token',
+    access: 'public',
+    success: 200,
+    params: z.strictObject({ token: z.string().min(1).max(4_096) }),
+    holds: 'nothing',
+  },
+  resolveInterruptByToken: {
+    method: 'POST',
+    path: '/v1/interrupts/{token}',
+    operationId: 'resolveInterruptByToken',
+    summary: 'Answer an interrupt with a signed token',
+    access: 'public',
+    success: 200,
+    params: z.strictObject({ token: z.string().min(1).max(4_096) }),
+    body: z.strictObject({ resumeValue: Json }),
+    idempotent: true,
+    holds: 'nothing',
   },
 
   putWorkflow: {

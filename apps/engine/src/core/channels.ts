@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '@isthmus/protocol';
 
 /** One write to a channel, as `channel.written` records it: the input, not the reduced state. `at`: milliseconds since 1970. */
-export type ChannelWrite = { readonly value: Json; readonly reducer: string; readonly at: number; readonly ttlMs?: number };
+export type ChannelWrite = { readonly value: Json; readonly reducer: string; readonly at: number; readonly ttlMs?: number; readonly maxSize?: number };
 type Entry = { readonly value: Json; readonly at: number };
 /** What a channel holds. Lists keep the time of each entry, so that a TTL is folded on recorded time and replays agree. */
 export type Channel = { readonly is: 'list'; readonly entries: readonly Entry[] } | { readonly is: 'value'; readonly value: Json };
@@ -50,8 +50,12 @@ export const REDUCERS: Readonly<Record<string, Fold>> = {
 const numberOf = (value: Json | undefined): number => (typeof value === 'number' ? value : 0);
 
 /** An unknown vendor reducer folds as `replace`. */
-export const writeChannel: Fold = (channel, write) =>
-  ((Object.hasOwn(REDUCERS, write.reducer) ? REDUCERS[write.reducer] : REDUCERS['replace']) as Fold)(channel, write);
+export function writeChannel(channel: Channel | undefined, write: ChannelWrite): Channel {
+  const reduce = (Object.hasOwn(REDUCERS, write.reducer) ? REDUCERS[write.reducer] : REDUCERS['replace']) as Fold;
+  const written = reduce(channel, write);
+  const { maxSize } = write;
+  return written.is === 'list' && maxSize !== undefined && written.entries.length > maxSize ? { is: 'list', entries: written.entries.slice(-maxSize) } : written;
+}
 
 /** What readers see. */
 export const channelValue = (channel: Channel): Json =>

@@ -5,8 +5,9 @@ import { remember } from './remember.js';
 
 /**
  * Expressions are CEL: no side effects, no loops but over lists that exist. Bounded so that a definition cannot take the
- * engine: size and depth here, list macros may not stand inside one another and may not go through other data at every step,
- * what is searched for is short, and regular expressions are ours (regex.ts).
+ * engine: size and depth here; list macros may not stand inside or behind one another, and names may not be bound (twenty
+ * doublings are a million members); what is named is counted as often as it may be gone through; what is searched for is
+ * short; regular expressions are ours (regex.ts).
  */
 const CEL = new Environment({
   unlistedVariablesAreDyn: true,
@@ -20,61 +21,53 @@ const MACROS = new Set(['map', 'filter', 'all', 'exists', 'exists_one']);
 /** JavaScript looks for a text in time of both lengths multiplied, when both are periodic: 6 s for 100 KB in 200 KB. */
 const SEARCHES = new Set(['contains', 'indexOf', 'lastIndexOf', 'split']);
 const MAX_NEEDLE = 1_000;
-/** Values in reach times what one step of a list macro may touch. */
-const MAX_MACRO_COST = 100_000_000;
+/** Members and characters that an evaluation may go through; it takes a second or two then. */
+const MAX_COST = 100_000_000;
 /** Members and characters that an expression may yield. */
 const MAX_RESULT = 10_000_000;
-/** A list macro: what stands in its body, and which other values its body names. */
-type Macro = { readonly nodes: number; readonly paths: readonly string[] };
-type Compiled = { readonly run: ReturnType<typeof CEL.parse>; readonly macros: readonly Macro[] };
 
-const compiledExpressions = new Map<string, Compiled>();
+/** What is evaluated once for each member of a list, or, at the top, once: how much of it, and the values it names. */
+type Body = { readonly own: string; nodes: number; readonly paths: string[] };
+type Compiled = { readonly run: ReturnType<typeof CEL.parse>; readonly top: Body; readonly macros: readonly Body[] };
 
-/** A text to look for. @throws Error when it is too long */
-export function needle(text: string): string {
-  if (text.length > MAX_NEEDLE) throw new Error(`what is searched for may have ${MAX_NEEDLE} characters`);
-  return text;
-}
-
-/** Why the expression cannot be used, or undefined. */
-export function expressionProblem(expression: string): string | undefined {
-  try {
-    if (nestsMacros(compile(expression).run.ast, false))
-      return 'a list macro (map, filter, all, exists, exists_one) may not stand inside another one';
-    return undefined;
-  } catch (error) {
-    return `the expression does not parse: ${firstLine(error)}`;
-  }
-}
-
-/** @throws Error when it cannot be evaluated: an unknown name, a wrong type, too much data */
-export function evaluate(expression: string, scope: Readonly<Record<string, Json>>): Json {
-  const { run, macros } = compile(expression);
-  checkCost(macros, scope);
-  return toJson(run(toCel(scope) as Record<string, unknown>));
-}
+const compiled = new Map<string, Compiled>();
 
 const compile = (expression: string): Compiled =>
-  remember(compiledExpressions, expression, () => {
+  remember(compiled, expression, () => {
     const run = CEL.parse(expression);
-    const macros: Macro[] = [];
-    prepare(run.ast, macros);
-    return { run, macros };
+    const top = { own: '', nodes: 0, paths: [] };
+    const macros: Body[] = [];
+    prepare(run.ast, top, macros);
+    return { run, top, macros };
   });
 
-const isNode = (value: unknown): value is ASTNode => typeof value === 'object' && value !== null && 'op' in value;
-
-/** Puts our functions in the place of the library's, which are not bounded, and notes the macros. */
-function prepare(node: unknown, macros: Macro[]): void {
-  if (Array.isArray(node)) for (const child of node) prepare(child, macros);
+/** Puts bounded functions in the place of the library's, and notes what evaluating costs. */
+function prepare(node: unknown, body: Body, macros: Body[]): void {
+  if (Array.isArray(node)) for (const child of node) prepare(child, body, macros);
   if (!isNode(node)) return;
-  prepare(node.args, macros);
-  if (node.op !== 'rcall') return;
-  const [name, , args] = node.args;
+  body.nodes += 1;
+  const path = pathOf(node);
+  if (path !== undefined) {
+    if (path.split('.')[0] !== body.own) body.paths.push(path);
+    return;
+  }
+  if (node.op !== 'rcall') {
+    prepare(node.args, body, macros);
+    return;
+  }
+  const [name, receiver, args] = node.args;
+  prepare(receiver, body, macros);
+  if (isMacro(node)) {
+    const [variable, ...steps] = args;
+    const inner: Body = { own: variable?.op === 'id' ? variable.args : '', nodes: 0, paths: [] };
+    macros.push(inner);
+    prepare(steps, inner, macros);
+    return;
+  }
+  prepare(args, body, macros);
   // `matches` of the library runs on JavaScript's backtracking regular expressions.
   if (name === 'matches') (node.args as [string, ...unknown[]])[0] = 'matchesRe2';
   if (SEARCHES.has(name) && args[0]) args[0] = searching(args[0]);
-  if (isMacro(node)) macros.push(macroOf(args));
 }
 
 function searching(node: ASTNode): ASTNode {
@@ -83,23 +76,8 @@ function searching(node: ASTNode): ASTNode {
   return ast;
 }
 
+const isNode = (value: unknown): value is ASTNode => typeof value === 'object' && value !== null && 'op' in value;
 const isMacro = ({ op, args }: ASTNode): boolean => op === 'rcall' && MACROS.has(args[0]) && args[2].length >= 2;
-
-function macroOf([variable, ...body]: readonly ASTNode[]): Macro {
-  const own = variable?.op === 'id' ? variable.args : '';
-  const paths = new Set<string>();
-  let nodes = 0;
-  const visit = (node: unknown): void => {
-    if (Array.isArray(node)) for (const child of node) visit(child);
-    if (!isNode(node)) return;
-    nodes += 1;
-    const path = pathOf(node);
-    if (path === undefined) visit(node.args);
-    else if (path.split('.')[0] !== own) paths.add(path);
-  };
-  visit(body);
-  return { nodes, paths: [...paths] };
-}
 
 /** `variables.limit.high` of a chain of members; undefined for anything else. */
 function pathOf(node: ASTNode): string | undefined {
@@ -110,14 +88,48 @@ function pathOf(node: ASTNode): string | undefined {
   return path === undefined ? undefined : `${path}.${name}`;
 }
 
-/** A macro takes a step for each member of a list; a step may go through every value that its body names. */
-function checkCost(macros: readonly Macro[], scope: Readonly<Record<string, Json>>): void {
-  if (macros.length === 0) return;
-  const all = sizeOf(scope);
-  for (const { nodes, paths } of macros) {
-    const named = paths.reduce((sum, path) => sum + sizeOf(at(scope, path) ?? scope), 0);
-    if (all * (nodes + named) > MAX_MACRO_COST) throw new Error('there is too much data for a list macro that looks at other values');
+/** A text to look for. @throws Error when it is too long */
+export function needle(text: string): string {
+  if (text.length > MAX_NEEDLE) throw new Error(`what is searched for may have ${MAX_NEEDLE} characters`);
+  return text;
+}
+
+/** Why the expression cannot be used, or undefined. */
+export function expressionProblem(expression: string): string | undefined {
+  try {
+    return shapeProblem(compile(expression).run.ast, false);
+  } catch (error) {
+    return `the expression does not parse: ${firstLine(error)}`;
   }
+}
+
+function shapeProblem(node: unknown, inMacro: boolean): string | undefined {
+  if (Array.isArray(node)) return node.reduce<string | undefined>((found, child) => found ?? shapeProblem(child, inMacro), undefined);
+  if (!isNode(node)) return undefined;
+  if (node.op === 'rcall' && node.args[0] === 'bind') return 'cel.bind is not supported';
+  const macro = isMacro(node);
+  if (macro && inMacro) return 'a list macro (map, filter, all, exists, exists_one) may not stand inside or behind another one';
+  return shapeProblem(node.args, inMacro || macro);
+}
+
+/** @throws Error when it cannot be evaluated: an unknown name, a wrong type, too much data */
+export function evaluate(expression: string, scope: Readonly<Record<string, Json>>): Json {
+  const { run, top, macros } = compile(expression);
+  if (costOf(top, macros, scope) > MAX_COST) throw new Error('there is too much data for this expression');
+  return toJson(run(toCel(scope) as Record<string, unknown>));
+}
+
+/** A macro takes a step for each member of a list, of which there are at most as many as there is data; a step may go through all it names. */
+function costOf(top: Body, macros: readonly Body[], scope: Readonly<Record<string, Json>>): number {
+  const sizes = new Map<string, number>();
+  const sizeAt = (path: string): number => {
+    const known = sizes.get(path) ?? sizeOf(at(scope, path) ?? scope);
+    sizes.set(path, known);
+    return known;
+  };
+  const once = ({ nodes, paths }: Body): number => paths.reduce((sum, path) => sum + sizeAt(path), nodes);
+  const steps = macros.length > 0 ? sizeOf(scope) : 0;
+  return macros.reduce((sum, body) => sum + steps * once(body), once(top));
 }
 
 /** Members and characters. */
@@ -127,13 +139,6 @@ const sizeOf = (value: Json): number =>
     : typeof value === 'object' && value !== null
       ? Object.values(value).reduce((sum: number, item: Json) => sum + sizeOf(item), 1)
       : 1;
-
-function nestsMacros(node: unknown, inside: boolean): boolean {
-  if (Array.isArray(node)) return node.some((child) => nestsMacros(child, inside));
-  if (!isNode(node)) return false;
-  const macro = isMacro(node);
-  return (macro && inside) || nestsMacros(node.args, inside || macro);
-}
 
 /** The value at a dotted path; undefined where there is none. Own members only: names come from outside. */
 export function at(value: Json, path: string): Json | undefined {

@@ -2,10 +2,10 @@ import { Inject, Injectable } from '@nestjs/common';
 import { Bell } from '@isthmus/messaging';
 import { BELLS, isTerminal, type Json, WopError } from '@isthmus/protocol';
 import { Batch } from '../core/batch.js';
-import type { Wish } from '../core/decide.js';
+import type { Wish } from '../core/decision.js';
 import { fold } from '../core/apply.js';
 import { initial, type RunState } from '../core/state.js';
-import { type IdempotencyClaim, RunLog } from '../store/run-log.js';
+import { type IdempotencyClaim, RunLog, type RunRow } from '../store/run-log.js';
 import { Workflows } from '../store/workflows.js';
 import { Runs } from './runs.js';
 import { DRIVER_SETTINGS, type DriverSettings } from './settings.js';
@@ -41,7 +41,7 @@ export class Commands {
       const page = await this.log.read(place.tenant, place.workspace, runId);
       if (!page) throw notFound();
       const graph = await this.workflows.graph(page.run, page.run.workflowId, page.run.revision);
-      const state = fold(initial(runId), page.events);
+      const state = fold(initial(runId, page.run.family.idBase ?? runId), page.events);
       const { at, until, end } = this.runs.lease();
       const batch = new Batch(graph, state);
       const decision = batch.add({ ...wish(state), at: at.getTime() });
@@ -77,6 +77,7 @@ export class Commands {
       if (appended.is !== 'ok') continue;
       this.bell.ring(BELLS.run.subject(runId));
       this.bell.ring(BELLS.work.subject(runId));
+      if (ended) await this.tellFamily(place.tenant, page.run);
       if (appended.epoch !== null && !ended) {
         this.runs.start({
           run: { ...page.run, epoch: appended.epoch },
@@ -90,6 +91,12 @@ export class Commands {
       return { response, replayed: false };
     }
     throw new WopError('run_state_conflict', 'The run kept changing while this was decided. Try again.');
+  }
+
+  /** Children that go with their parent, and a parent that waits, look at once; should a bell be lost, their own rows tell them. */
+  private async tellFamily(tenant: string, { runId, family }: RunRow): Promise<void> {
+    if (family.parentRun !== null) this.bell.ring(BELLS.work.subject(family.parentRun));
+    for (const child of await this.log.children(tenant, runId)) this.bell.ring(BELLS.work.subject(child.runId));
   }
 
   private known<R>(earlier: { digest: string; response: Json }, idempotency: IdempotencyClaim): R {

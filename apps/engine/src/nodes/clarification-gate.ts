@@ -1,6 +1,6 @@
 import { type JsonObject, Question } from '@isthmus/protocol';
 import { z } from 'zod';
-import { failed, pureNode, type Result } from './node-type.js';
+import { failedForGood, pureNode, type Result } from './node-type.js';
 
 /** `core.clarificationGate`: asks questions; its outputs are the answers, also by question id. */
 export const clarificationGate = pureNode({
@@ -20,4 +20,4 @@ export const clarificationGate = pureNode({
 export const declinedOr = (nodeId: string, isRouted: boolean, answered: JsonObject, outputs: JsonObject): Result =>
   answered['action'] === 'accept' || isRouted
     ? { is: 'completed', outputs }
-    : failed('clarification_declined', `The questions of node "${nodeId}" were declined.`);
+    : failedForGood('clarification_declined', `The questions of node "${nodeId}" were declined.`);
