@@ -77,6 +77,7 @@ export const mcpClient = {
    * cannot be sent before is refused with `invocation_too_late`. `repeat` says that an earlier attempt of this round may have
    * been sent: it is sent again only where the mount's `repeatUnknown` allows it, else `node_outcome_unknown`.
    * The bell `abandon` with the invocation id cancels it at the remote server.
+   * `mcp_server_disconnected` says in `details.sent` whether the call may have been received: then its outcome is unknown.
    * Errors: mcp_server_not_found, mcp_server_disconnected, mcp_tool_not_found, mcp_tool_invocation_failed,
    * interop_version_unsupported, egress_denied, invocation_too_late.
    */
