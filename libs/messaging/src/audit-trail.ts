@@ -1,6 +1,6 @@
-import { Injectable, type OnModuleDestroy } from '@nestjs/common';
 import { Clock, Logger } from '@isthmus/chassis';
 import { authz, type Caller, type Input, type JsonObject } from '@isthmus/protocol';
+import { Injectable, type OnModuleDestroy } from '@nestjs/common';
 import { Bus } from './bus.js';
 
 type Entry = Input<typeof authz.recordAudit>['entries'][number];

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { ChassisModule } from '@isthmus/chassis';
 import { MessagingModule, Passports } from '@isthmus/messaging';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { Module } from '@nestjs/common';
 import { type BootedService, bootService } from './boot.js';
