@@ -15,6 +15,7 @@ COPY libs/chassis/package.json libs/chassis/
 COPY libs/db/package.json libs/db/
 COPY libs/messaging/package.json libs/messaging/
 COPY libs/protocol/package.json libs/protocol/
+COPY libs/schemas/package.json libs/schemas/
 COPY libs/testing/package.json libs/testing/
 RUN npm ci --include=dev
 

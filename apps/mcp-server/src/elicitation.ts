@@ -1,6 +1,6 @@
 import { APPROVAL_ACTIONS, ApprovalData, ClarificationData, type Json, type JsonObject, type OpenInterrupt } from '@isthmus/protocol';
 import { isObject } from './read-message.js';
-import { schemaProblem } from './schemas.js';
+import { schemaProblem } from '@isthmus/schemas';
 
 /** An interrupt as a form that a client can show, or why it cannot be one. */
 export type Form = { readonly is: 'form'; readonly request: JsonObject } | { readonly is: 'unrepresentable'; readonly because: string };

@@ -1,6 +1,6 @@
 import type { Json, JsonObject, RunOutcome } from '@isthmus/protocol';
 import { ContentBlockSchema } from '@modelcontextprotocol/core';
-import { schemaProblem } from './schemas.js';
+import { schemaProblem } from '@isthmus/schemas';
 
 type Settled = Exclude<RunOutcome, { is: 'working' | 'waiting' }>;
 

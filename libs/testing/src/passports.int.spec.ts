@@ -29,9 +29,11 @@ describe('an app under test', () => {
   let connection: NatsConnection;
   let issuer: PassportIssuer;
   let service: BootedService;
-  const leaks = watchLeaks();
+  let leaks: ReturnType<typeof watchLeaks>;
 
   beforeAll(async () => {
+    // Inside of a hook, so that the timer of the hook itself is among what was there before.
+    leaks = watchLeaks();
     connection = await testConnection();
     issuer = await passportIssuer(connection);
     service = await bootService(App, { service: 'gateway' });

@@ -2,11 +2,12 @@ import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { Clock } from '@isthmus/chassis';
 import { Bell, From, Handle } from '@isthmus/messaging';
-import { BELLS, type Caller, engine, type Output, type Parsed, WopError } from '@isthmus/protocol';
+import { BELLS, type Caller, engine, type JsonObject, maskCredentials, type Output, type Parsed, WopError, WorkflowId } from '@isthmus/protocol';
 import { compile } from '../core/graph.js';
 import { checkNodes, exposuresOf } from '../nodes/index.js';
-import { validator } from '../schema-check.js';
+import { checkSchema } from '../schema-check.js';
 import { Workflows } from '../store/workflows.js';
+import { afterOf, cursorAfter } from './cursor.js';
 
 @Controller()
 export class WorkflowsHandler {
@@ -25,11 +26,11 @@ export class WorkflowsHandler {
       throw new WopError('capability_required', 'This host does not serve channels yet.', { requiredCapability: 'channels' });
     compile(definition);
     checkNodes(definition);
-    if (definition.configurableSchema) validator(definition.configurableSchema, 'configurableSchema');
+    if (definition.configurableSchema) checkSchema(definition.configurableSchema, 'configurableSchema');
     for (const { nodeId, manifest } of exposuresOf(definition)) {
       for (const member of ['inputSchema', 'outputSchema']) {
         const schema = manifest[member];
-        if (schema !== undefined) validator(schema as never, `${member} of node "${nodeId}"`);
+        if (schema !== undefined) checkSchema(schema as JsonObject, `${member} of node "${nodeId}"`);
       }
     }
     const { exposes, ...head } = await this.workflows.put(caller, caller.principal, definition, this.clock.date());
@@ -43,7 +44,7 @@ export class WorkflowsHandler {
     @Payload() { workflowId }: Parsed<typeof engine.getWorkflow>,
   ): Promise<Output<typeof engine.getWorkflow>> {
     const found = await this.workflows.get(caller, workflowId);
-    if (!found) throw new WopError('not_found', `There is no workflow "${workflowId}" in this workspace.`);
+    if (!found) throw new WopError('not_found', maskCredentials(`There is no workflow "${workflowId}" in this workspace.`));
     return found;
   }
 
@@ -52,13 +53,13 @@ export class WorkflowsHandler {
     @From() caller: Caller,
     @Payload() { cursor, limit }: Parsed<typeof engine.listWorkflows>,
   ): Promise<Output<typeof engine.listWorkflows>> {
-    const after = cursor === undefined ? '' : Buffer.from(cursor, 'base64url').toString();
+    const after = cursor === undefined ? '' : afterOf(cursor, (text) => WorkflowId.safeParse(text).success);
     const found = await this.workflows.list(caller, after, limit + 1);
     const workflows = found.slice(0, limit);
     const last = workflows.at(-1);
     return {
       workflows: [...workflows],
-      ...(found.length > limit && last && { nextCursor: Buffer.from(last.workflowId).toString('base64url') }),
+      ...(found.length > limit && last && { nextCursor: cursorAfter(last.workflowId) }),
     };
   }
 

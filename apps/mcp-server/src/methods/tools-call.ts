@@ -11,7 +11,7 @@ import { RequestStates } from '../request-states.js';
 import { type Answer, CODES, complete, inputRequired, invalidParams, RpcError } from '../rpc.js';
 import { errorResult, runAsTool } from '../run-as-tool.js';
 import { Runs } from '../runs.js';
-import { schemaProblem } from '../schemas.js';
+import { schemaProblem } from '@isthmus/schemas';
 
 type Params = { readonly name: string; readonly arguments: JsonObject; readonly responses: JsonObject };
 /** A run and what its call has to do with it. `keyed`: it goes on without its client. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Json, JsonObject } from '@isthmus/protocol';
+import { type Json, type JsonObject, looksLikeCredential } from '@isthmus/protocol';
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { LRUCache } from 'lru-cache';
@@ -28,6 +28,9 @@ export function schemaProblem(schema: JsonObject, value: Json): SchemaProblem | 
   const [error] = validate.errors ?? [];
   return error ? toProblem(error) : { path: '', message: 'does not fit the schema' };
 }
+
+/** Can values be checked against it at all? Asked when a schema is registered, so that nobody meets a useless one later. */
+export const isUsableSchema = (schema: JsonObject): boolean => compile(schema) !== 'unusable';
 
 function compile(schema: JsonObject): Compiled {
   const { hash, text } = textOf(schema);
@@ -82,4 +85,4 @@ function toProblem({ instancePath, message, keyword, params }: ErrorObject): Sch
 
 /** Names in a path may come from the client, who may have put a secret in the wrong place. */
 const safeName = (name: string): string =>
-  /^([A-Za-z_][A-Za-z0-9_.-]{0,39}|\d{1,6})$/.test(name) && !/^(sk-|gh[po]_|github_pat_|AKIA|ey[A-Za-z0-9])/.test(name) ? name : '*';
+  /^([A-Za-z_][A-Za-z0-9_.-]{0,39}|\d{1,6})$/.test(name) && !looksLikeCredential(name) ? name : '*';
