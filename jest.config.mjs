@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 
 const root = import.meta.dirname;
 const swc = JSON.parse(readFileSync(`${root}/.swcrc`, 'utf8'));
@@ -24,9 +25,23 @@ const packages = ['libs', 'apps'].flatMap((folder) =>
 /** @type {import('jest').Config} */
 export default {
   testTimeout: 15_000,
+  // In processes of their own even on two cores: what a test file leaves running ends with it, and a NATS room is per worker.
+  maxWorkers: Math.max(2, Math.floor(availableParallelism() / 2)),
   projects: [
     ...packages,
-    { ...base, displayName: 'tools', rootDir: `${root}/tools`, testMatch: ['<rootDir>/**/*.spec.mjs'] },
-    { ...base, displayName: 'e2e', rootDir: `${root}/e2e`, testMatch: ['<rootDir>/src/**/*.e2e.spec.ts'] },
+    {
+      ...base,
+      displayName: 'tools',
+      rootDir: `${root}/tools`,
+      testMatch: ['<rootDir>/**/*.spec.mjs'],
+      testPathIgnorePatterns: ['\\.e2e\\.'],
+    },
+    {
+      ...base,
+      displayName: 'e2e',
+      rootDir: root,
+      roots: ['<rootDir>/e2e', '<rootDir>/tools'],
+      testMatch: ['<rootDir>/e2e/src/**/*.e2e.spec.ts', '<rootDir>/tools/**/*.e2e.spec.mjs'],
+    },
   ],
 };

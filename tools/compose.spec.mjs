@@ -9,7 +9,10 @@ import { SERVICES } from './stack/host.mjs';
 const read = (file) => readFileSync(path.join(root, file), 'utf8');
 
 /** As compose reads it: merge keys resolved, ${NAME:-default} replaced by the default. */
-const compose = parse(read('docker-compose.yml').replace(/\$\{\w+(?::-([^}]*))?\}/g, (_, fallback) => fallback ?? ''), { merge: true });
+const compose = parse(
+  read('docker-compose.yml').replace(/\$\{\w+(?::-([^}]*))?\}/g, (_, fallback) => fallback ?? ''),
+  { merge: true },
+);
 const dockerfile = read('Dockerfile');
 
 describe('docker-compose.yml', () => {

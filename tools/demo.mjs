@@ -10,7 +10,7 @@ const REVISION = '2026-07-28';
 const TOOL = 'research';
 
 /** A workflow that looks a topic up, asks a human, and is a tool of our own MCP mount. */
-const RESEARCH = {
+export const RESEARCH = {
   id: 'research',
   name: 'Research',
   description: 'Look a topic up with a remote tool, then have the result approved.',
@@ -29,9 +29,15 @@ const RESEARCH = {
       id: 'lookup',
       typeId: 'core.openwop.mcp.invoke-tool',
       config: { serverId: 'everything', toolName: 'echo' },
+      outputRole: 'primary', // what the run, and the tool, answers with
       inputs: { args: { type: 'expression', expression: '{"message": "All about " + variables.topic}' } },
     },
-    { id: 'gate', typeId: 'core.approvalGate', config: { title: 'Publish what was found?', actions: ['accept', 'reject'] } },
+    {
+      id: 'gate',
+      typeId: 'core.approvalGate',
+      config: { title: 'Publish what was found?', actions: ['accept', 'reject'] },
+      inputs: { found: { type: 'connection', nodeId: 'lookup', outputKey: 'result' } }, // what the approver sees
+    },
   ],
   edges: [
     { id: 'expose-lookup', sourceNodeId: 'expose', targetNodeId: 'lookup' },
@@ -48,7 +54,12 @@ export async function startEverything(watch, logFile) {
       name: 'everything',
       service: 'everything',
       logFile,
-      launch: () => ({ command: process.execPath, args: [main, 'streamableHttp'], cwd: root, env: { PATH: process.env.PATH, PORT: String(port) } }),
+      launch: () => ({
+        command: process.execPath,
+        args: [main, 'streamableHttp'],
+        cwd: root,
+        env: { PATH: process.env.PATH, PORT: String(port) },
+      }),
       // It answers 400 to a GET without session: any answer will do.
       isReady: async () => Boolean(await fetch(`http://127.0.0.1:${port}/mcp`, { signal: AbortSignal.timeout(2_000) })),
     },
@@ -117,7 +128,9 @@ async function runOverMcp({ mcpUrl, keys }, signal) {
     console.log(`     input_required: "${params.message}", answered ${JSON.stringify(content)}`);
     return { action: 'accept', content };
   });
-  const transport = new StreamableHTTPClientTransport(new URL(mcpUrl), { requestInit: { headers: { authorization: `Bearer ${keys.primary}` } } });
+  const transport = new StreamableHTTPClientTransport(new URL(mcpUrl), {
+    requestInit: { headers: { authorization: `Bearer ${keys.primary}` } },
+  });
   await client.connect(transport);
   try {
     const { tools } = await client.listTools();

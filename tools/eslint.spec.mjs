@@ -83,7 +83,10 @@ const refused = [
 
 const allowed = [
   ['libs/protocol/src/x.ts', `import { z } from 'zod';\nimport { y } from './y.js';\nexport const at = (text: string) => new Date(text);`],
-  ['apps/engine/src/core/x.ts', `import { RunEvent } from '@isthmus/protocol';\nimport { RE2JS } from 're2js';\nimport { y } from './y.js';`],
+  [
+    'apps/engine/src/core/x.ts',
+    `import { RunEvent } from '@isthmus/protocol';\nimport { RE2JS } from 're2js';\nimport { y } from './y.js';`,
+  ],
   ['apps/engine/src/core/deep/x.ts', `import { y } from '../y.js';`],
   ['apps/engine/src/core/x.spec.ts', `import fc from 'fast-check';\nimport { make } from '@isthmus/testing';`],
   ['apps/engine/src/nodes/x.ts', `import { z } from 'zod';\nimport { y } from '../core/y.js';`],

@@ -29,6 +29,10 @@ export const filesBelow = (folder) =>
 export function fingerprint(folder, files, ...extra) {
   const hash = createHash('sha256');
   for (const text of extra) hash.update(`${text}\0`);
-  for (const file of files) hash.update(`${file}\0`).update(readFileSync(path.join(folder, file))).update('\0');
+  for (const file of files)
+    hash
+      .update(`${file}\0`)
+      .update(readFileSync(path.join(folder, file)))
+      .update('\0');
   return hash.digest('hex');
 }

@@ -3,12 +3,8 @@
 // works on the same database.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { PrismaPg } from '@prisma/adapter-pg';
-import { bindMigrationAwareSqlAdapterFactory, ColumnTypeEnum } from '@prisma/driver-adapter-utils';
-import * as engineModule from '@prisma/schema-engine-wasm/schema_engine_bg';
 import pg from 'pg';
 import { root } from './paths.mjs';
 import { ensureRoles } from './roles.mjs';
@@ -20,7 +16,12 @@ const filters = { externalTables: [], externalEnums: [] };
 
 /** Brings the database up to date and lets the service roles log in; answers the names of the migrations it applied. */
 export async function deploy(url) {
-  const applied = (await isCurrent(url)) ? [] : await withEngine(url, async (engine) => (await engine.applyMigrations({ migrationsList: migrationsList(), filters })).appliedMigrationNames);
+  const applied = (await isCurrent(url))
+    ? []
+    : await withEngine(
+        url,
+        async (engine) => (await engine.applyMigrations({ migrationsList: migrationsList(), filters })).appliedMigrationNames,
+      );
   await ensureRoles(url);
   return applied;
 }
@@ -82,7 +83,9 @@ async function isCurrent(url) {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
-    const { rows } = await client.query('select migration_name, checksum from _prisma_migrations where finished_at is not null and rolled_back_at is null');
+    const { rows } = await client.query(
+      'select migration_name, checksum from _prisma_migrations where finished_at is not null and rolled_back_at is null',
+    );
     const applied = new Map(rows.map((row) => [row.migration_name, row.checksum]));
     return migrations().every(({ name, sql }) => applied.get(name) === createHash('sha256').update(sql).digest('hex'));
   } catch (error) {
@@ -94,75 +97,8 @@ async function isCurrent(url) {
 }
 
 async function withEngine(url, work) {
-  const { SchemaEngine } = loadEngine();
-  const factory = new CatalogPg({ connectionString: url });
-  const datamodels = schemaFiles().map(({ path: file, content }) => [file, content]);
-  const engine = await SchemaEngine.new({ datamodels }, () => {}, bindMigrationAwareSqlAdapterFactory(factory));
-  try {
-    return await work(engine);
-  } finally {
-    engine.free();
-    await factory.disposeAll();
-  }
-}
-
-let isLoaded = false;
-function loadEngine() {
-  if (isLoaded) return engineModule;
-  globalThis.PRISMA_WASM_PANIC_REGISTRY = { set_message: (message) => console.error('schema engine panicked:', message) };
-  const folder = path.dirname(createRequire(import.meta.url).resolve('@prisma/schema-engine-wasm/schema_engine_bg'));
-  const wasm = new WebAssembly.Module(readFileSync(path.join(folder, 'schema_engine_bg.wasm')));
-  // The engine arms a 10 s lock timer and never clears it: without unref every caller would hang for 10 s.
-  const unrefed = (setTimer) => (...args) => {
-    const timer = setTimer(...args);
-    timer?.unref?.();
-    return timer;
-  };
-  const imports = Object.fromEntries(Object.entries(engineModule).map(([name, value]) => [name, name.startsWith('__wbg_setTimeout_') ? unrefed(value) : value]));
-  const instance = new WebAssembly.Instance(wasm, { './schema_engine_bg.js': imports });
-  engineModule.__wbg_set_wasm(instance.exports);
-  instance.exports.__wbindgen_start();
-  isLoaded = true;
-  return engineModule;
-}
-
-/** Prisma's adapter with the three things the schema engine needs and the client does not. */
-class CatalogPg extends PrismaPg {
-  #opened = [];
-
-  async connect() {
-    const adapter = await super.connect();
-    this.#opened.push(adapter);
-    // The adapter's own executeScript splits at every ';' and so breaks functions and DO blocks.
-    adapter.executeScript = async (sql) => {
-      await adapter.underlyingDriver().query(sql);
-    };
-    // The adapter refuses "char" (OID 18), which the catalog queries return: read it as text, report it as Character.
-    let charColumns = [];
-    const performIO = adapter.performIO.bind(adapter);
-    const queryRaw = adapter.queryRaw.bind(adapter);
-    adapter.performIO = async (...args) => {
-      const result = await performIO(...args);
-      charColumns = [];
-      for (const [index, field] of (result.fields ?? []).entries()) {
-        if (field.dataTypeID !== 18) continue;
-        charColumns.push(index);
-        field.dataTypeID = 25;
-      }
-      return result;
-    };
-    adapter.queryRaw = async (...args) => {
-      const result = await queryRaw(...args);
-      for (const index of charColumns) result.columnTypes[index] = ColumnTypeEnum.Character;
-      return result;
-    };
-    return adapter;
-  }
-
-  /** Else the pool's idle connections keep the process alive for 10 s. */
-  disposeAll() {
-    return Promise.all(this.#opened.map((adapter) => adapter.dispose()));
-  }
+  const engine = await import('./schema-engine.mjs');
+  return engine.withEngine(url, schemaFiles(), work);
 }
 
 /** `create` and `drift` need a database that holds the migrations and nothing else: without DATABASE_URL a throw-away one is started. */
@@ -171,12 +107,15 @@ async function main([command = 'deploy', argument]) {
   if (!Object.hasOwn(commands, command)) throw new Error(`unknown command ${command}: use one of ${Object.keys(commands).join(', ')}`);
   if (process.env.DATABASE_URL) return console.log(command, await commands[command](process.env.DATABASE_URL, argument));
   const { startPostgres } = await import('./stack/postgres.mjs');
-  const postgres = await startPostgres({ isDurable: false });
+  const { Ledger } = await import('./stack/ledger.mjs');
+  const ledger = new Ledger('migrate');
+  const postgres = await startPostgres({ watch: { ledger } });
   try {
     if (command === 'drift' || command === 'status') await deploy(postgres.url);
     console.log(command, await commands[command](postgres.url, argument));
   } finally {
     await postgres.stop();
+    ledger.close();
   }
 }
 

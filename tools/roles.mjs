@@ -43,7 +43,9 @@ export async function ensureRoles(adminUrl) {
     await client.query(`select pg_advisory_xact_lock(hashtext('isthmus roles'))`);
     const { rows } = await client.query('select rolname from pg_roles where rolname = any($1)', [Object.values(ROLES)]);
     for (const { rolname } of rows) {
-      await client.query(`alter role ${client.escapeIdentifier(rolname)} login password ${client.escapeLiteral(password(adminUrl, rolname))}`);
+      await client.query(
+        `alter role ${client.escapeIdentifier(rolname)} login password ${client.escapeLiteral(password(adminUrl, rolname))}`,
+      );
     }
     await client.query('commit');
   } finally {

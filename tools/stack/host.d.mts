@@ -9,8 +9,10 @@ export interface HostOptions {
   databaseUrl?: string;
   /** A NATS server that belongs to this host alone; without it one is started (and can be killed). */
   natsUrl?: string;
-  /** Keep the data in `.dev/`, with real flushes. */
+  /** With real flushes. */
   isDurable?: boolean;
+  /** Keep the data, in `.dev/`; as `isDurable` without it. */
+  isKept?: boolean;
   /** `demo` lets mcp-client reach loopback addresses; `conformance` turns the seams on as well. */
   mode?: 'plain' | 'demo' | 'conformance';
   replicas?: Partial<Record<Service, number>>;

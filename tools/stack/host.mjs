@@ -60,13 +60,13 @@ export class Host {
   }
 
   async start() {
-    const { databaseUrl, natsUrl, isDurable, keysFile, signal } = this.#options;
+    const { databaseUrl, natsUrl, isDurable, isKept, keysFile, signal } = this.#options;
     const step = this.#step;
     const proceed = () => signal?.throwIfAborted();
 
     await step(databaseUrl ? 'Postgres of DATABASE_URL answers' : 'Postgres started', async () => {
       if (databaseUrl) await requirePostgres(databaseUrl);
-      else this.#backing.postgres = await startPostgres({ isDurable, watch: this.#watch });
+      else this.#backing.postgres = await startPostgres({ isDurable, isKept, watch: this.#watch });
       this.databaseUrl = databaseUrl ?? this.#backing.postgres.url;
     });
     proceed();
@@ -90,7 +90,10 @@ export class Host {
     this.mcpUrl = `${this.baseUrl}/mcp`;
     this.#processes = this.#wanted().map(({ service, replica }) => new Supervised(this.#plan(service, replica), this.#watch));
     await step(`tenants and keys seeded, ${this.#processes.length} service processes started`, async () => {
-      const up = [seed(this.databaseUrl, this.keys, keysFile && `${keysFile}.seeded`), ...this.#processes.map((process) => process.start())];
+      const up = [
+        seed(this.databaseUrl, this.keys, keysFile && `${keysFile}.seeded`),
+        ...this.#processes.map((process) => process.start()),
+      ];
       await Promise.race([Promise.all(up), interrupted(signal)]);
       await Promise.race([this.answers(), interrupted(signal)]);
     });
@@ -126,7 +129,12 @@ export class Host {
   /** One process by name: `engine-1`, `postgres`, … */
   process(name) {
     const found = this.#everything().find((process) => process.name === name);
-    if (!found) throw new Error(`no process ${name}: there are ${this.#everything().map((process) => process.name).join(', ')}`);
+    if (!found)
+      throw new Error(
+        `no process ${name}: there are ${this.#everything()
+          .map((process) => process.name)
+          .join(', ')}`,
+      );
     return found;
   }
 

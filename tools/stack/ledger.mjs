@@ -13,7 +13,10 @@ const folder = () => inDev('run', 'x').slice(0, -2);
 export function birth(pid) {
   if (process.platform !== 'linux') {
     try {
-      return execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim() || undefined;
+      return (
+        execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim() ||
+        undefined
+      );
     } catch {
       return undefined;
     }

@@ -14,9 +14,11 @@ export async function findNats({ signal } = {}) {
   const found = onPath('nats-server');
   if (found) return found;
   if (process.getuid?.() === 0 && existsSync('/etc/debian_version') && onPath('apt-get')) {
-    await step('nats-server installed with apt-get (it was not on this machine)', async () => void (await installOnDebian(signal))).catch((error) => {
-      if (signal?.aborted) throw error;
-    });
+    await step('nats-server installed with apt-get (it was not on this machine)', async () => void (await installOnDebian(signal))).catch(
+      (error) => {
+        if (signal?.aborted) throw error;
+      },
+    );
     const installed = onPath('nats-server');
     if (installed) return installed;
   }
@@ -63,7 +65,10 @@ export async function startNats({ watch = {}, logFile, signal, rooms = 0 } = {})
 
 /** One account each; who names none is in the first. The password guards nothing: the server is on loopback and holds nothing. */
 function writeRooms(home, rooms) {
-  const accounts = Array.from({ length: rooms }, (_, index) => `room${index + 1} { users: [{ user: "room-${index + 1}", password: "room" }] }`);
+  const accounts = Array.from(
+    { length: rooms },
+    (_, index) => `room${index + 1} { users: [{ user: "room-${index + 1}", password: "room" }] }`,
+  );
   const file = path.join(home, 'nats.conf');
   writeFileSync(file, `accounts {\n${accounts.join('\n')}\n}\nno_auth_user: "room-1"\n`);
   return file;
@@ -78,7 +83,9 @@ export async function requireNats(url) {
     throw new Advice(`NATS_URL is not a URL: "${url}".`);
   }
   if (await greets(server.hostname.replace(/^\[|\]$/g, ''), Number(server.port || 4222)).catch(() => false)) return;
-  throw new Advice(`NATS_URL is set, but no NATS server answers at ${server.host}: start it, or unset NATS_URL to have one started for you.`);
+  throw new Advice(
+    `NATS_URL is set, but no NATS server answers at ${server.host}: start it, or unset NATS_URL to have one started for you.`,
+  );
 }
 
 /** The first thing a NATS server says is INFO. */
@@ -112,5 +119,8 @@ function onPath(name) {
 async function installOnDebian(signal) {
   const options = { stdio: ['ignore', 'pipe', 'pipe'], signal, env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } };
   await complete(spawn('apt-get', ['update', '-qq'], options), 'apt-get update').catch(() => {}); // a stale list may still do
-  await complete(spawn('apt-get', ['install', '-y', '-qq', '--no-install-recommends', 'nats-server'], options), 'apt-get install nats-server');
+  await complete(
+    spawn('apt-get', ['install', '-y', '-qq', '--no-install-recommends', 'nats-server'], options),
+    'apt-get install nats-server',
+  );
 }

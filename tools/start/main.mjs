@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import path from 'node:path';
 import { writeAtomically } from '../files.mjs';
 import { aborted, interruption } from '../interrupt.mjs';
-import { inDev } from '../paths.mjs';
+import { inDev, requireDevDir } from '../paths.mjs';
 import { Advice, complain, seconds } from '../say.mjs';
 import { setUp } from '../setup.mjs';
 import { Ledger, sweep } from '../stack/ledger.mjs';
@@ -12,6 +12,7 @@ import { parseOptions, USAGE } from './options.mjs';
 import { terminalLines } from './terminal.mjs';
 
 const stackFile = () => inDev('stack.json');
+const relative = (file) => path.relative(process.cwd(), file);
 
 /** Answers the exit code. */
 export async function start(argv) {
@@ -27,6 +28,7 @@ export async function start(argv) {
       return 0;
     }
     console.log('Isthmus');
+    requireDevDir();
     await clearLeftovers();
     const port = await httpPort(process.env.PORT);
     ledger = new Ledger('start');
@@ -63,7 +65,8 @@ export async function start(argv) {
 async function clearLeftovers() {
   const { running, ended } = await sweep();
   const other = running.find((page) => page.kind === 'start');
-  if (other) throw new Advice(`This clone is already running (process ${other.owner.pid}, ${other.baseUrl ?? 'starting'}): stop that one first.`);
+  if (other)
+    throw new Advice(`This clone is already running (process ${other.owner.pid}, ${other.baseUrl ?? 'starting'}): stop that one first.`);
   rmSync(stackFile(), { force: true });
   if (ended) console.log(`  ✓ stopped ${ended} ${ended === 1 ? 'process' : 'processes'} that an earlier start had left behind`);
 }
@@ -101,8 +104,8 @@ function announce(host, took) {
 Ready after ${seconds(took)}.
   REST  ${host.baseUrl}
   MCP   ${host.mcpUrl}
-  keys  .dev/stack.json
-  logs  .dev/logs`);
+  keys  ${relative(stackFile())}
+  logs  ${relative(inDev('logs'))}`);
 }
 
 /** Its remote server stays up afterwards, for whoever tries the commands it prints. */

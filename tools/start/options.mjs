@@ -27,7 +27,10 @@ export function parseOptions(argv) {
     }));
   } catch (error) {
     const unknown = /Unknown option '([^']+)'|Unexpected argument '([^']+)'/.exec(error.message);
-    if (unknown) throw new Advice(`Unknown flag "${unknown[1] ?? unknown[2]}": use --once, --no-demo, --conformance, --replicas, --verbose or --help.`);
+    if (unknown)
+      throw new Advice(
+        `Unknown flag "${unknown[1] ?? unknown[2]}": use --once, --no-demo, --conformance, --replicas, --verbose or --help.`,
+      );
     throw new Advice(error.message);
   }
   const isConformance = values.conformance === true;
@@ -46,7 +49,10 @@ function parseReplicas(text) {
     text.split(',').map((entry) => {
       const [service, count] = entry.split('=');
       const isRight = SERVICES.includes(service) && /^[1-9]$/.test(count ?? '') && !(service === 'gateway' && count !== '1');
-      if (!isRight) throw new Advice(`--replicas takes service=count with a count from 1 to 9, for example engine=2,mcp-server=2 (services: ${SERVICES.join(', ')}; one gateway); not "${entry}".`);
+      if (!isRight)
+        throw new Advice(
+          `--replicas takes service=count with a count from 1 to 9, for example engine=2,mcp-server=2 (services: ${SERVICES.join(', ')}; one gateway); not "${entry}".`,
+        );
       return [service, Number(count)];
     }),
   );

@@ -22,7 +22,11 @@ export async function runChecks(signal) {
 async function runCheck({ name, command, args }, signal) {
   const script = path.join(root, 'node_modules', command);
   try {
-    await step(name, async () => void (await complete(spawn(process.execPath, [script, ...args], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'], signal }), name)));
+    await step(
+      name,
+      async () =>
+        void (await complete(spawn(process.execPath, [script, ...args], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'], signal }), name)),
+    );
     return { passed: 1, failed: 0 };
   } catch (error) {
     if (signal.aborted) throw error;

@@ -1,4 +1,5 @@
 import { interruption } from '../interrupt.mjs';
+import { requireDevDir } from '../paths.mjs';
 import { complain, step } from '../say.mjs';
 import { setUp } from '../setup.mjs';
 import { Ledger, sweep } from '../stack/ledger.mjs';
@@ -12,6 +13,7 @@ export async function test(args) {
   let ledger;
   const stops = [];
   try {
+    requireDevDir();
     await sweep();
     ledger = new Ledger('test');
     if (process.env.NATS_URL) await requireNats(process.env.NATS_URL);

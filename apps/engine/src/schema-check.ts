@@ -1,48 +1,18 @@
 import type { JsonObject } from '@isthmus/protocol';
 import { WopError } from '@isthmus/protocol';
-import { type ErrorObject, Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import addFormats from 'ajv-formats';
-import { LRUCache } from 'lru-cache';
-import { sha256 } from './driver/values.js';
+import { isUsableSchema, schemaProblem } from '@isthmus/schemas';
 
-/** Authors' schemas: lenient dialect, no network. Compiled once per schema (1 ms each, 13 ms with a new Ajv). */
-const ajv = new Ajv2020({ strict: false, allErrors: false, addUsedSchema: false });
-(addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
-const compiled = new LRUCache<string, ValidateFunction>({ max: 500 });
-
-/** @throws WopError `validation_error` when the schema itself does not compile */
-export function validator(schema: JsonObject, what: string): ValidateFunction {
-  const key = sha256(JSON.stringify(schema));
-  const known = compiled.get(key);
-  if (known) return known;
-  try {
-    const { $id: _, ...anonymous } = schema;
-    const made = ajv.compile(anonymous);
-    compiled.set(key, made);
-    return made;
-  } catch {
-    throw new WopError(
-      'validation_error',
-      `The ${what} is not a JSON Schema (2020-12) that can be used here. References must point into the schema itself.`,
-    );
-  }
+/** @throws WopError `validation_error` when nothing could ever be checked against it */
+export function checkSchema(schema: JsonObject, what: string): void {
+  if (isUsableSchema(schema)) return;
+  throw new WopError('validation_error', `The ${what} is not a JSON Schema (2020-12) that can be used here. References must point into the schema itself; patterns are RE2.`);
 }
 
 /** `configurable` must satisfy the workflow's schema; an absent one counts as `{}`. (run-options.md) */
-export function checkConfigurable(schema: JsonObject | undefined, configurable: unknown): void {
-  if (!schema) return;
-  const validate = validator(schema, 'configurableSchema');
-  if (validate(configurable ?? {})) return;
-  const issues = (validate.errors ?? []).slice(0, 10).map(issueOf);
-  throw new WopError(
-    'validation_error',
-    `configurable does not satisfy the workflow's configurableSchema: ${issues[0]?.message ?? 'it is refused'}.`,
-    { issues },
-  );
+export function checkConfigurable(schema: JsonObject | undefined, configurable: JsonObject = {}): void {
+  const problem = schema && schemaProblem(schema, configurable);
+  if (!problem) return;
+  const { path, message } = problem === 'unusable' ? { path: '', message: 'the schema cannot be used' } : problem;
+  const where = path ? `configurable.${path}` : 'configurable';
+  throw new WopError('validation_error', `configurable does not satisfy the workflow's configurableSchema: "${where}" ${message}.`, { issues: [{ path: where, message }] });
 }
-
-/** Where and what, never the value. */
-const issueOf = ({ instancePath, message, keyword }: ErrorObject): { path: string; message: string } => ({
-  path: `configurable${instancePath.replace(/\//g, '.')}`,
-  message: message ?? keyword,
-});

@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import net from 'node:net';
 import { createInterface } from 'node:readline';
-import { afterEach, describe, expect, it } from '@jest/globals';
 import { testConnection, testNats, until } from '@isthmus/testing';
+import { afterEach, describe, expect, it } from '@jest/globals';
 
 /** A whole service in a process of its own, from what `npm test` has built. Its handler answers when it is told to. */
 const SERVICE = `

@@ -7,6 +7,7 @@ import { Health, type Readiness } from './health.js';
 import { serveHealth } from './health-server.js';
 import type { Logger } from './logger.js';
 import { loggerOf } from './module.js';
+import { natsAddress } from './nats-address.js';
 import { DrainingNats } from './nats-server.js';
 import { NestLogger } from './nest-logger.js';
 import { placesOf, untilReachable } from './reachable.js';
@@ -96,7 +97,7 @@ async function microservice({ config, module, strategy }: Service, options: Nest
 /** Queue group = service: each message goes to one replica. */
 export const natsTransport = (config: { NATS_URL: string; SERVICE_NAME: string; INSTANCE_ID: string }): DrainingNats =>
   new DrainingNats({
-    servers: config.NATS_URL.split(','),
+    ...natsAddress(config.NATS_URL),
     queue: config.SERVICE_NAME,
     name: `${config.SERVICE_NAME}/${config.INSTANCE_ID}`,
   });

@@ -1,5 +1,5 @@
-import { describe, expect, it } from '@jest/globals';
 import { FakeClock } from '@isthmus/testing';
+import { describe, expect, it } from '@jest/globals';
 import { SystemClock } from './clock.js';
 import { ClockKeeper } from './clock-keeper.js';
 import { Health } from './health.js';

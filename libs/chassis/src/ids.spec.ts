@@ -1,5 +1,5 @@
-import { describe, expect, it } from '@jest/globals';
 import { RunId } from '@isthmus/protocol';
+import { describe, expect, it } from '@jest/globals';
 import { RandomIds } from './ids.js';
 
 describe('ids', () => {

@@ -7,6 +7,7 @@ export { traceRequests } from './http-tracing.js';
 export { Ids, RandomIds } from './ids.js';
 export { createLogger, type Facts, Logger } from './logger.js';
 export { ChassisModule, CONFIG } from './module.js';
+export { natsAddress } from './nats-address.js';
 export { NestLogger } from './nest-logger.js';
 export { redact } from './redact.js';
 export {

@@ -1,6 +1,6 @@
-import { context, trace } from '@opentelemetry/api';
 import { maskCredentials } from '@isthmus/protocol';
-import { pino, type DestinationStream } from 'pino';
+import { context, trace } from '@opentelemetry/api';
+import { type DestinationStream, pino } from 'pino';
 import { redact } from './redact.js';
 
 export type Facts = Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
-import { ClockKeeper } from './clock-keeper.js';
 import { Clock, SystemClock } from './clock.js';
+import { ClockKeeper } from './clock-keeper.js';
 import type { BaseConfig } from './config.js';
 import { Health } from './health.js';
 import { Ids, RandomIds } from './ids.js';

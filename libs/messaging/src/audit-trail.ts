@@ -1,6 +1,6 @@
-import { Injectable, type OnModuleDestroy } from '@nestjs/common';
 import { Clock, Logger } from '@isthmus/chassis';
 import { authz, type Caller, type Input, type JsonObject } from '@isthmus/protocol';
+import { Injectable, type OnModuleDestroy } from '@nestjs/common';
 import { Bus } from './bus.js';
 
 type Entry = Input<typeof authz.recordAudit>['entries'][number];
@@ -16,6 +16,7 @@ export class AuditTrail implements OnModuleDestroy {
   private waiting: Entry[] = [];
   private timer: NodeJS.Timeout | undefined;
   private sending: Promise<void> | undefined;
+  private isEnding = false;
 
   constructor(
     private readonly bus: Bus,
@@ -41,7 +42,7 @@ export class AuditTrail implements OnModuleDestroy {
     this.timer = undefined;
     this.sending ??= this.send().finally(() => {
       this.sending = undefined;
-      if (this.waiting.length > 0) this.timer ??= setTimeout(() => void this.flush(), FLUSH_MS);
+      if (this.waiting.length > 0 && !this.isEnding) this.timer ??= setTimeout(() => void this.flush(), FLUSH_MS);
     });
     return this.sending;
   }
@@ -58,6 +59,7 @@ export class AuditTrail implements OnModuleDestroy {
   }
 
   async onModuleDestroy(): Promise<void> {
+    this.isEnding = true;
     clearTimeout(this.timer);
     await this.flush();
   }

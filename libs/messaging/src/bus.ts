@@ -1,7 +1,7 @@
-import { Injectable } from '@nestjs/common';
 import { currentCarrier } from '@isthmus/chassis';
 import { type Contract, ErrorEnvelope, fromEnvelope, HEADERS, type Input, type Output, WopError } from '@isthmus/protocol';
 import { createInbox, headers, type Msg, type MsgHdrs, type NatsConnection, NoRespondersError } from '@nats-io/transport-node';
+import { Injectable } from '@nestjs/common';
 import { Nats } from './nats.js';
 
 export type CallOptions = {

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
-import { Reflector } from '@nestjs/core';
-import { type NatsContext, RpcException } from '@nestjs/microservices';
 import { Logger, runInContext, withSpan } from '@isthmus/chassis';
 import { type Caller, type Contract, HEADERS, isWopError, MESSAGE_BUDGET_BYTES, validationError, WopError } from '@isthmus/protocol';
 import type { MsgHdrs } from '@nats-io/transport-node';
+import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
+import { type NatsContext, RpcException } from '@nestjs/microservices';
 import { from, lastValueFrom, type Observable } from 'rxjs';
 import { AuditTrail } from './audit-trail.js';
 import { isDatabaseAway } from './database-away.js';

@@ -1,5 +1,5 @@
-import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Caller } from '@isthmus/protocol';
+import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 
 /** What the interceptor found out about a message, kept on its Nest context. */
 export type MessageFacts = { readonly caller?: Caller; readonly passport?: string };

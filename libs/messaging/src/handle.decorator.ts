@@ -1,6 +1,6 @@
+import type { Contract } from '@isthmus/protocol';
 import { applyDecorators, SetMetadata, UseInterceptors } from '@nestjs/common';
 import { MessagePattern } from '@nestjs/microservices';
-import type { Contract } from '@isthmus/protocol';
 import { ContractInterceptor } from './contract.interceptor.js';
 import { CONTRACT, handled } from './handled.js';
 

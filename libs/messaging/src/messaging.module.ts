@@ -1,5 +1,5 @@
-import { type DynamicModule, Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
 import { CONTRACTS, type Contract } from '@isthmus/protocol';
+import { type DynamicModule, Inject, Module, type OnApplicationBootstrap } from '@nestjs/common';
 import { AuditTrail } from './audit-trail.js';
 import { Bell } from './bell.js';
 import { Bus } from './bus.js';

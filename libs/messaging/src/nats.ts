@@ -1,6 +1,6 @@
-import { Inject, Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
-import { Health } from '@isthmus/chassis';
+import { Health, natsAddress } from '@isthmus/chassis';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { Inject, Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 
 export const MESSAGING_OPTIONS = Symbol('messaging options');
 export type MessagingOptions = {
@@ -49,7 +49,7 @@ export class Nats implements OnModuleInit, OnModuleDestroy {
 
   private async open(purpose: string): Promise<NatsConnection> {
     const connection = await connect({
-      servers: this.options.natsUrl,
+      ...natsAddress(this.options.natsUrl),
       name: `${this.options.service} ${purpose}`,
       maxReconnectAttempts: -1,
       reconnectTimeWait: 250,

@@ -1,6 +1,6 @@
-import { Inject, Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { Clock, Logger } from '@isthmus/chassis';
 import { authz, BELLS, Caller, PASSPORT, WopError } from '@isthmus/protocol';
+import { Inject, Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
 import { Bell } from './bell.js';

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { authz, HEADERS, WopError } from '@isthmus/protocol';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { headers, type NatsConnection } from '@nats-io/transport-node';
 import { answer } from './answer.js';
 import { testConnection } from './nats.js';

@@ -1,5 +1,5 @@
+import { createLogger, Health, installPropagation, Logger, NestLogger, natsTransport } from '@isthmus/chassis';
 import type { DynamicModule, INestMicroservice, Type } from '@nestjs/common';
-import { NestLogger, createLogger, Logger, natsTransport, Health, installPropagation } from '@isthmus/chassis';
 import { Test } from '@nestjs/testing';
 import { testNats } from './nats.js';
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { describe, expect, it } from '@jest/globals';
 import { Caller, RunId } from '@isthmus/protocol';
+import { describe, expect, it } from '@jest/globals';
 import { callerOf } from './caller.js';
 import { FakeClock } from './clock.js';
 import { FakeIds } from './ids.js';

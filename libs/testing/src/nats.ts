@@ -1,3 +1,4 @@
+import { natsAddress } from '@isthmus/chassis';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { testEnvironment } from './environment.js';
 
@@ -15,4 +16,4 @@ export function testNats(): string {
 
 /** A raw connection, for tests that speak to a service from outside. Close it. */
 export const testConnection = (): Promise<NatsConnection> =>
-  connect({ servers: testNats(), name: 'test', maxReconnectAttempts: -1, reconnectTimeWait: 50 });
+  connect({ ...natsAddress(testNats()), name: 'test', maxReconnectAttempts: -1, reconnectTimeWait: 50 });

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { ChassisModule } from '@isthmus/chassis';
 import { MessagingModule, Passports } from '@isthmus/messaging';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { Module } from '@nestjs/common';
 import { type BootedService, bootService } from './boot.js';
@@ -29,9 +29,11 @@ describe('an app under test', () => {
   let connection: NatsConnection;
   let issuer: PassportIssuer;
   let service: BootedService;
-  const leaks = watchLeaks();
+  let leaks: ReturnType<typeof watchLeaks>;
 
   beforeAll(async () => {
+    // Inside of a hook, so that the timer of the hook itself is among what was there before.
+    leaks = watchLeaks();
     connection = await testConnection();
     issuer = await passportIssuer(connection);
     service = await bootService(App, { service: 'gateway' });

@@ -1,6 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
 import pg from 'pg';
-// eslint-disable-next-line @nx/enforce-module-boundaries -- tools is no project of its own: it must run before anything is installed
 import { serviceUrl } from '../../../tools/roles.mjs';
 import { testEnvironment } from './environment.js';
 

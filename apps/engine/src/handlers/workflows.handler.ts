@@ -2,10 +2,10 @@ import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { Clock } from '@isthmus/chassis';
 import { Bell, From, Handle } from '@isthmus/messaging';
-import { BELLS, type Caller, engine, maskCredentials, type Output, type Parsed, WopError, WorkflowId } from '@isthmus/protocol';
+import { BELLS, type Caller, engine, type JsonObject, maskCredentials, type Output, type Parsed, WopError, WorkflowId } from '@isthmus/protocol';
 import { compile } from '../core/graph.js';
 import { checkNodes, exposuresOf } from '../nodes/index.js';
-import { validator } from '../schema-check.js';
+import { checkSchema } from '../schema-check.js';
 import { Workflows } from '../store/workflows.js';
 import { afterOf, cursorAfter } from './cursor.js';
 
@@ -22,15 +22,13 @@ export class WorkflowsHandler {
     @From() caller: Caller,
     @Payload() { definition }: Parsed<typeof engine.putWorkflow>,
   ): Promise<Output<typeof engine.putWorkflow>> {
-    if (definition.channels)
-      throw new WopError('capability_required', 'This host does not serve channels yet.', { requiredCapability: 'channels' });
     compile(definition);
     checkNodes(definition);
-    if (definition.configurableSchema) validator(definition.configurableSchema, 'configurableSchema');
+    if (definition.configurableSchema) checkSchema(definition.configurableSchema, 'configurableSchema');
     for (const { nodeId, manifest } of exposuresOf(definition)) {
       for (const member of ['inputSchema', 'outputSchema']) {
         const schema = manifest[member];
-        if (schema !== undefined) validator(schema as never, `${member} of node "${nodeId}"`);
+        if (schema !== undefined) checkSchema(schema as JsonObject, `${member} of node "${nodeId}"`);
       }
     }
     const { exposes, ...head } = await this.workflows.put(caller, caller.principal, definition, this.clock.date());

@@ -1,6 +1,6 @@
 import { Controller, Res } from '@nestjs/common';
 import { Bus } from '@isthmus/messaging';
-import { mcpClient, ROUTES, WopError } from '@isthmus/protocol';
+import { isWopError, mcpClient, ROUTES, WopError } from '@isthmus/protocol';
 import type { FastifyReply } from 'fastify';
 import type { Asker } from '../auth/asker.js';
 import { Ask, type Asked, By, Route } from '../http/route.decorator.js';
@@ -33,11 +33,18 @@ export class MountsController {
   @Route(ROUTES.deleteMount)
   async delete(@Ask() { params }: Asked<typeof ROUTES.deleteMount>, @By() { passport }: Asker): Promise<void> {
     const { deleted } = await this.bus.call(mcpClient.deleteMount, params, { passport });
-    if (!deleted) throw new WopError('not_found', 'There is no such remote MCP server, or not for this credential.');
+    if (!deleted) throw noSuchServer();
   }
 
   @Route(ROUTES.listMountTools)
-  tools(@Ask() { params }: Asked<typeof ROUTES.listMountTools>, @By() { passport }: Asker) {
-    return this.bus.call(mcpClient.listTools, params, { passport });
+  async tools(@Ask() { params }: Asked<typeof ROUTES.listMountTools>, @By() { passport }: Asker) {
+    try {
+      return await this.bus.call(mcpClient.listTools, params, { passport });
+    } catch (error) {
+      // What fails a node that calls it is, for who asks by its address, just not there. (every route: the wrong tenant sees 404)
+      throw isWopError(error) && error.code === 'mcp_server_not_found' ? noSuchServer() : error;
+    }
   }
 }
+
+const noSuchServer = (): WopError => new WopError('not_found', 'There is no such remote MCP server, or not for this credential.');

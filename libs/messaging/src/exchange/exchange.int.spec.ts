@@ -1,6 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { natsAddress } from '@isthmus/chassis';
 import { EXCHANGE } from '@isthmus/protocol';
 import { testNats } from '@isthmus/testing';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { decodeFrame, encodeFrame, encodeText, WINDOW_BYTES } from './frames.js';
 import { type ExchangeRequest, openExchange } from './open-exchange.js';
@@ -29,7 +30,7 @@ afterEach(async () => {
 });
 
 async function open(): Promise<NatsConnection> {
-  const connection = await connect({ servers: testNats() });
+  const connection = await connect({ ...natsAddress(testNats()) });
   opened.push(connection);
   return connection;
 }
@@ -351,7 +352,7 @@ describe('what arrives', () => {
       },
     });
     await connection.flush();
-    await expect(ask()).rejects.toMatchObject({ code: 'service_unavailable' });
+    await expect(ask()).rejects.toMatchObject({ code: 'service_unavailable', message: 'A part of the exchange was lost on the way.' });
   });
 
   it('beyond the window ends the exchange instead of filling memory', async () => {
@@ -376,7 +377,21 @@ describe('what arrives', () => {
     await expect(ask({ deadlineMs: 50 })).rejects.toMatchObject({ code: 'service_unavailable' });
   });
 
-  it('is told to go away when it is a second answer', async () => {
+  it('too late for the gateway is given up, which is not a client that went away', async () => {
+    const started = gate<ExchangeContext>();
+    await replica(async (_request, context) => {
+      started.pass(context);
+      await aborted(context.signal);
+      return whole('');
+    });
+    const reply = ask({ deadlineMs: 100 });
+    const { signal } = await started.reached;
+    await expect(reply).rejects.toMatchObject({ code: 'service_unavailable' });
+    await aborted(signal);
+    expect(wasCancelled(signal)).toBe(false);
+  });
+
+  it('after the end is dropped, and nothing is said about it', async () => {
     const words: string[] = [];
     const connection = await open();
     const inbox = `${pool}.inbox`;
@@ -392,7 +407,7 @@ describe('what arrives', () => {
     await connection.flush();
     expect((await all((await ask()).body)).length).toBe(0);
     await flushed();
-    expect(words).not.toContain('cancel');
+    expect(words).toEqual([]);
   });
 });
 

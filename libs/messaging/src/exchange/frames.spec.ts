@@ -7,9 +7,9 @@ import {
   encodeCount,
   encodeFrame,
   encodeHeaded,
-  pieces,
-  PIECE_BYTES,
   type FrameKind,
+  PIECE_BYTES,
+  pieces,
 } from './frames.js';
 
 const KINDS: FrameKind[] = ['accept', 'head', 'data', 'end', 'whole', 'fail', 'beat', 'credit', 'cancel'];

@@ -28,7 +28,8 @@ export type ResponseHead = { readonly status: number; readonly headers: Headers 
 const KINDS = ['accept', 'head', 'data', 'end', 'whole', 'fail', 'beat', 'credit', 'cancel'] as const;
 /**
  * `accept` names the replica's inbox · `head`, `data`, `end` a response in pieces, `whole` all of it at once · `fail` the error
- * that took its place · `beat` nothing but life · `credit` bytes the reader has taken · `cancel` the asker is gone.
+ * that took its place, or that made the gateway give up · `beat` nothing but life · `credit` bytes the reader has taken ·
+ * `cancel` the asker is gone.
  */
 export type FrameKind = (typeof KINDS)[number];
 export type Frame = { readonly kind: FrameKind; readonly number: number; readonly payload: Uint8Array };

@@ -6,6 +6,6 @@ export {
   type ExchangeServer,
   serveExchanges,
   type TunnelledRequest,
-  wasCancelled,
   type WholeResponse,
+  wasCancelled,
 } from './serve-exchanges.js';

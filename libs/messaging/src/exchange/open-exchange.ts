@@ -1,5 +1,5 @@
-import { EXCHANGE, fromEnvelope, HEADERS, WopError, type ErrorEnvelope } from '@isthmus/protocol';
-import { headers as natsHeaders, type Msg, type NatsConnection } from '@nats-io/transport-node';
+import { type ErrorEnvelope, EXCHANGE, fromEnvelope, HEADERS, WopError } from '@isthmus/protocol';
+import { type Msg, type NatsConnection, headers as natsHeaders } from '@nats-io/transport-node';
 import {
   decodeCount,
   decodeHeaded,
@@ -7,14 +7,14 @@ import {
   decodeText,
   encodeCount,
   encodeHeaded,
-  INLINE_BYTES,
-  WINDOW_BYTES,
   type Frame,
   type FrameKind,
   type Headers,
+  INLINE_BYTES,
   type ResponseHead,
+  WINDOW_BYTES,
 } from './frames.js';
-import { Inboxes, type Inbox } from './inboxes.js';
+import { type Inbox, Inboxes } from './inboxes.js';
 import { Link } from './link.js';
 import { sendBody } from './outflow.js';
 import { injectTrace } from './trace.js';
@@ -92,7 +92,7 @@ class Opened {
     natsHead.set(HEADERS.passport, passport);
     injectTrace(natsHead);
     if (deadlineMs !== undefined) {
-      this.deadline = setTimeout(() => this.cancel(new WopError('service_unavailable', 'No answer within the deadline.')), deadlineMs);
+      this.deadline = setTimeout(() => this.fail(new WopError('service_unavailable', 'No answer within the deadline.')), deadlineMs);
     }
     this.link.listen();
     try {
@@ -157,9 +157,10 @@ class Opened {
     if (this.link.hasPeer) this.finish('cancel');
   }
 
+  /** Something broke on the way. The replica is told, but not that the asker is gone: the asker is still there. */
   private fail(error: unknown): void {
     this.end(error);
-    this.finish('cancel');
+    this.finish('fail');
   }
 
   private end(because: unknown): void {
@@ -167,7 +168,7 @@ class Opened {
     this.inflow.fail(because);
   }
 
-  private finish(lastWord?: 'cancel'): void {
+  private finish(lastWord?: 'cancel' | 'fail'): void {
     if (lastWord) this.link.post(lastWord);
     this.link.close();
     this.inbox.close();

@@ -8,16 +8,16 @@ import {
   encodeHeaded,
   encodeJson,
   encodeText,
-  INLINE_BYTES,
-  WINDOW_BYTES,
   type Frame,
   type FrameKind,
   type Headers,
+  INLINE_BYTES,
   type RequestHead,
   type ResponseHead,
+  WINDOW_BYTES,
 } from './frames.js';
 import { gather } from './gather.js';
-import { Inboxes, type Inbox } from './inboxes.js';
+import { type Inbox, Inboxes } from './inboxes.js';
 import { Link } from './link.js';
 import { sendBody, sendChunk } from './outflow.js';
 import { inTraceOf } from './trace.js';
@@ -184,6 +184,7 @@ class Served {
     end: () => this.inflow.end(),
     credit: ({ payload }) => this.window.give(decodeCount(payload)),
     cancel: () => this.finish('cancelled'),
+    fail: () => this.finish('lost'),
   };
 
   /** Names our inbox; from here on both ends watch each other. */

@@ -1,5 +1,5 @@
-import { context, propagation, ROOT_CONTEXT, type TextMapGetter, type TextMapSetter } from '@opentelemetry/api';
 import type { MsgHdrs } from '@nats-io/transport-node';
+import { context, propagation, ROOT_CONTEXT, type TextMapGetter, type TextMapSetter } from '@opentelemetry/api';
 
 const setter: TextMapSetter<MsgHdrs> = { set: (headers, key, value) => headers.set(key, value) };
 const getter: TextMapGetter<MsgHdrs | undefined> = {

@@ -1,0 +1,1 @@
+export { isUsableSchema, schemaProblem, type SchemaProblem } from './schemas.js';
