@@ -10,7 +10,7 @@ import { root } from './paths.mjs';
 const swcrc = path.join(root, '.swcrc');
 const recipe = [readFileSync(swcrc, 'utf8'), readFileSync(fileURLToPath(import.meta.url), 'utf8')];
 
-const isTest = (file) => /\.spec\.ts$|\.d\.ts$/.test(file);
+const isTest = (file) => /\.(spec|suite|d)\.ts$/.test(file);
 
 /** Every app and lib with sources. */
 export const packageFolders = () =>

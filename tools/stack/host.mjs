@@ -39,6 +39,7 @@ export class Host {
   #watch;
   #backing = {};
   #processes = [];
+  #seeding;
   #isStopping = false;
   /** It has answered once. */
   isUp = false;
@@ -90,10 +91,8 @@ export class Host {
     this.mcpUrl = `${this.baseUrl}/mcp`;
     this.#processes = this.#wanted().map(({ service, replica }) => new Supervised(this.#plan(service, replica), this.#watch));
     await step(`tenants and keys seeded, ${this.#processes.length} service processes started`, async () => {
-      const up = [
-        seed(this.databaseUrl, this.keys, keysFile && `${keysFile}.seeded`),
-        ...this.#processes.map((process) => process.start()),
-      ];
+      this.#seeding = seed(this.databaseUrl, this.keys, keysFile && `${keysFile}.seeded`);
+      const up = [this.#seeding, ...this.#processes.map((process) => process.start())];
       await Promise.race([Promise.all(up), interrupted(signal)]);
       await Promise.race([this.answers(), interrupted(signal)]);
     });
@@ -155,6 +154,7 @@ export class Host {
     const edge = this.#processes.filter((process) => process.service === 'gateway');
     await Promise.all(edge.map((process) => process.stop()));
     await Promise.all(this.#processes.map((process) => process.stop()));
+    await this.#seeding?.catch(() => {}); // it may still be under way, and must not lose Postgres in the middle of it
     await this.#backing.nats?.stop();
     await this.#backing.postgres?.stop();
     if (!this.#options.ledger) this.#ledger.close();

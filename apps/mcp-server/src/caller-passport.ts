@@ -11,18 +11,17 @@ const SPARE_MS = 5_000;
  * a call may wait for longer: then authz issues another one, with the rights the principal has by then.
  */
 export class CallerPassport {
-  private expiresAt: number;
+  private expiresAt: number | undefined;
 
   constructor(
     private readonly bus: Bus,
     private readonly clock: Clock,
     readonly caller: Caller,
     private present: string,
-  ) {
-    this.expiresAt = (decodeJwt(present).exp ?? 0) * 1_000;
-  }
+  ) {}
 
   async token(): Promise<string> {
+    this.expiresAt ??= (decodeJwt(this.present).exp ?? 0) * 1_000;
     if (this.caller.kind !== 'principal' || this.expiresAt - this.clock.now() > SPARE_MS) return this.present;
     const { tenant, workspace, principal } = this.caller;
     const { token, expiresInMs } = await this.bus.call(authz.delegate, { for: 'principal', tenant, workspace, principal });

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { type Attributes, context, propagation, type Span, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
@@ -57,10 +56,17 @@ export const spanOrRoot = (span: Span): Span =>
   trace.isSpanContextValid(span.spanContext())
     ? span
     : trace.wrapSpanContext({
-        traceId: randomBytes(16).toString('hex'),
-        spanId: randomBytes(8).toString('hex'),
+        traceId: hex(16),
+        spanId: hex(8),
         traceFlags: TraceFlags.NONE,
       });
+
+/** Ids need to be unlike each other, not unguessable: as OpenTelemetry's own generator, and ten times cheaper than the system's. */
+function hex(bytes: number): string {
+  let text = '';
+  for (let byte = 0; byte < bytes; byte += 4) text += ((Math.random() * 0x1_0000_0000) >>> 0).toString(16).padStart(8, '0');
+  return text;
+}
 
 function nameOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';

@@ -26,7 +26,10 @@ export class McpController {
     if (!(body instanceof Uint8Array)) throw new WopError('unsupported_media_type', 'The body must be application/json in UTF-8.');
     // Closing the response is how a client of this revision cancels. (spec/mcp.md §1.5)
     const gone = new AbortController();
-    reply.raw.once('close', () => gone.abort(new Error('The client went away.')));
+    // `close` comes after every answer, too: only before its end does it mean that the client left.
+    reply.raw.once('close', () => {
+      if (!reply.raw.writableFinished) gone.abort(new Error('The client went away.'));
+    });
     try {
       const answer = await openExchange(await this.nats.tunnel(), POOL, {
         method: 'POST',

@@ -59,6 +59,9 @@ class ExchangeOver extends Error {
   }
 }
 
+/** One of each for all: an error with a stack at the end of every exchange costs. */
+const OVER = { cancelled: new ExchangeOver('cancelled'), lost: new ExchangeOver('lost'), stopped: new ExchangeOver('stopped') } as const;
+
 /** True when the asker itself gave the exchange up. */
 export const wasCancelled = (signal: AbortSignal): boolean =>
   signal.aborted && signal.reason instanceof ExchangeOver && signal.reason.why === 'cancelled';
@@ -242,7 +245,7 @@ class Served {
     this.link.close();
     this.inbox.close();
     clearTimeout(this.acceptLater);
-    const over = new ExchangeOver(why ?? 'stopped');
+    const over = OVER[why ?? 'stopped'];
     this.window.close(over);
     this.inflow.fail(over);
     if (why) this.gone.abort(over);
