@@ -4,7 +4,11 @@ import type { ValueRef } from './core/state.js';
 import { Values } from './driver/values.js';
 import type { StoredValue } from './store/run-log.js';
 
-export type Masked = { readonly shown: JsonObject; readonly refs: Readonly<Record<string, ValueRef>>; readonly values: readonly StoredValue[] };
+export type Masked = {
+  readonly shown: JsonObject;
+  readonly refs: Readonly<Record<string, ValueRef>>;
+  readonly values: readonly StoredValue[];
+};
 
 /**
  * Inputs as the log may show them: those of `sensitive` variables and whatever looks like a credential are masked, and the

@@ -38,7 +38,10 @@ export const EVENTS = {
     }),
   },
 
-  'run.paused': { updates: true, payload: z.strictObject({ reason: z.string().optional(), drainPolicy: z.string(), pausedBy: z.string() }) },
+  'run.paused': {
+    updates: true,
+    payload: z.strictObject({ reason: z.string().optional(), drainPolicy: z.string(), pausedBy: z.string() }),
+  },
   'run.resumed': { updates: true, payload: z.strictObject({ reason: z.string().optional(), resumedBy: z.string() }) },
 
   'node.started': { updates: false, payload: z.strictObject({ nodeId, typeId: z.string(), attempt: int }) },

@@ -188,7 +188,9 @@ export const ROUTES = {
     body: z.strictObject({
       mode: z.enum(['replay', 'branch']),
       fromSeq: z.int().min(0).optional(),
-      runOptionsOverlay: z.strictObject({ configurable: Configurable.optional(), tags: CreateRunBody.shape.tags, metadata: CreateRunBody.shape.metadata }).optional(),
+      runOptionsOverlay: z
+        .strictObject({ configurable: Configurable.optional(), tags: CreateRunBody.shape.tags, metadata: CreateRunBody.shape.metadata })
+        .optional(),
     }),
     idempotent: true,
     holds: 'tenant',

@@ -92,14 +92,19 @@ const Settings = z.looseObject({
 
 /** (channels-and-reducers.md; an unknown `vendor.*` reducer folds as `replace`) */
 export const ChannelDeclaration = z.strictObject({
-  reducer: z.string().regex(/^(replace|append|merge|counter|votes|feedback|message|vendor\.[a-z0-9-]+\.[A-Za-z0-9._-]+)$/, 'is not a known reducer'),
+  reducer: z
+    .string()
+    .regex(/^(replace|append|merge|counter|votes|feedback|message|vendor\.[a-z0-9-]+\.[A-Za-z0-9._-]+)$/, 'is not a known reducer'),
   schema: JsonObject.optional(),
   default: Json.optional(),
   maxSize: z.int().min(1).optional(),
   ttlMs: z.int().min(1).max(31_536_000_000).optional(),
   options: JsonObject.optional(),
   access: z
-    .union([z.enum(['public', 'private']), z.strictObject({ readers: z.array(z.string()).max(256).optional(), writers: z.array(z.string()).max(256).optional() })])
+    .union([
+      z.enum(['public', 'private']),
+      z.strictObject({ readers: z.array(z.string()).max(256).optional(), writers: z.array(z.string()).max(256).optional() }),
+    ])
     .optional(),
   schemaVersion: z.int().min(1).optional(),
   compatibleWith: z.array(z.int().min(1)).optional(),

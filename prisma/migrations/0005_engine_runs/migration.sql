@@ -132,7 +132,9 @@ BEGIN
   IF p_value_refs IS NOT NULL THEN
     INSERT INTO engine.run_values (run_id, ref, tenant, value, untrusted)
     SELECT p_run, v.ref, p_tenant, v.value::json, v.untrusted
-    FROM unnest(p_value_refs, p_values, p_values_untrusted) AS v (ref, value, untrusted);
+    FROM unnest(p_value_refs, p_values, p_values_untrusted) AS v (ref, value, untrusted)
+    -- Only in a replay is a value there already: the source's own, which it comes to again.
+    ON CONFLICT DO NOTHING;
   END IF;
   IF p_ended THEN
     -- Whoever waits for this run looks at once; children that go with their parent are told by their own row. Both ride
@@ -168,7 +170,10 @@ BEGIN
   SELECT p_run, e.sequence, e.tenant, e.type, e.payload, e.facts, e.causation_id, e.untrusted, e.at
   FROM engine.events e WHERE e.run_id = p_source AND e.sequence < p_from;
   INSERT INTO engine.run_values (run_id, ref, tenant, value, untrusted)
-  SELECT p_run, v.ref, v.tenant, v.value, v.untrusted FROM engine.run_values v WHERE v.run_id = p_source;
+  -- A replay may come to any of them again; a branch starts with those its history refers to.
+  SELECT p_run, v.ref, v.tenant, v.value, v.untrusted FROM engine.run_values v
+  WHERE v.run_id = p_source AND (p_mode = 'replay' OR v.ref LIKE 'input:%' OR EXISTS (
+    SELECT FROM engine.events e WHERE e.run_id = p_source AND e.sequence < p_from AND e.facts -> 'value' ->> 'ref' = v.ref));
   RETURN true;
 END $$;
 

@@ -54,7 +54,9 @@ function ineligible(data: ApprovalData, vote: ApprovalResume, by: Answerer): Wop
 
 function problemOf(data: ApprovalData, vote: ApprovalResume): WopError | undefined {
   const refuse = (path: string, message: string): WopError =>
-    new WopError('validation_error', `The resumeValue is not valid at "${path}": ${message}.`, { issues: [{ path, message }] } as JsonObject);
+    new WopError('validation_error', `The resumeValue is not valid at "${path}": ${message}.`, {
+      issues: [{ path, message }],
+    } as JsonObject);
   if (!data.actions.includes(vote.action)) return refuse('action', `this gate offers ${data.actions.join(', ')}`);
   if (vote.action === 'refine' && !vote.refineFeedback) return refuse('refineFeedback', 'is missing: refine says what to change');
   if (vote.action === 'edit-accept' && vote.editedArtifactData === undefined)

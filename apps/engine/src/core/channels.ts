@@ -1,7 +1,13 @@
 import type { Json, JsonObject } from '@isthmus/protocol';
 
 /** One write to a channel, as `channel.written` records it: the input, not the reduced state. `at`: milliseconds since 1970. */
-export type ChannelWrite = { readonly value: Json; readonly reducer: string; readonly at: number; readonly ttlMs?: number; readonly maxSize?: number };
+export type ChannelWrite = {
+  readonly value: Json;
+  readonly reducer: string;
+  readonly at: number;
+  readonly ttlMs?: number;
+  readonly maxSize?: number;
+};
 type Entry = { readonly value: Json; readonly at: number };
 /** What a channel holds. Lists keep the time of each entry, so that a TTL is folded on recorded time and replays agree. */
 export type Channel = { readonly is: 'list'; readonly entries: readonly Entry[] } | { readonly is: 'value'; readonly value: Json };
@@ -54,7 +60,9 @@ export function writeChannel(channel: Channel | undefined, write: ChannelWrite):
   const reduce = (Object.hasOwn(REDUCERS, write.reducer) ? REDUCERS[write.reducer] : REDUCERS['replace']) as Fold;
   const written = reduce(channel, write);
   const { maxSize } = write;
-  return written.is === 'list' && maxSize !== undefined && written.entries.length > maxSize ? { is: 'list', entries: written.entries.slice(-maxSize) } : written;
+  return written.is === 'list' && maxSize !== undefined && written.entries.length > maxSize
+    ? { is: 'list', entries: written.entries.slice(-maxSize) }
+    : written;
 }
 
 /** What readers see. */

@@ -17,7 +17,8 @@ type Deciders = { readonly [T in Command['type']]: (graph: Graph, state: RunStat
 
 /** Wishes that an ended run simply no longer has. */
 const alive = <T extends Command['type']>(decider: Deciders[T]): Deciders[T] =>
-  ((graph: Graph, state: RunState, command: CommandOf<T>) => (isTerminal(state.status) ? NOTHING : decider(graph, state, command))) as Deciders[T];
+  ((graph: Graph, state: RunState, command: CommandOf<T>) =>
+    isTerminal(state.status) ? NOTHING : decider(graph, state, command)) as Deciders[T];
 
 const failure = (code: string, message: string): NewEvent => ({ type: 'run.failed', payload: { error: { code, message } } });
 
@@ -57,7 +58,8 @@ const DECIDERS: Deciders = {
     if (outcome.is === 'failed') {
       const delayMs = retryDelay(graph, nodeId, node.attempt, outcome.error);
       const attempts = node.attempt + 1;
-      if (delayMs !== undefined) return events(...before, { type: 'node.retried', payload: { nodeId, attempt: attempts, delayMs, lastError: outcome.error } });
+      if (delayMs !== undefined)
+        return events(...before, { type: 'node.retried', payload: { nodeId, attempt: attempts, delayMs, lastError: outcome.error } });
       return events(...before, { type: 'node.failed', payload: { nodeId, error: outcome.error, attempts }, facts: { edges } });
     }
     const changes = (outcome.sets ?? []).map(({ name, next }) => variableChanged(state, name, next, nodeId));
@@ -82,7 +84,10 @@ const DECIDERS: Deciders = {
   },
 
   cancel: alive<'cancel'>((_graph, _state, { reason, by, parentRunId }) =>
-    events({ type: 'run.cancelled', payload: { ...(reason !== undefined && { reason }), cancelledBy: by, ...(parentRunId !== undefined && { parentRunId }) } }),
+    events({
+      type: 'run.cancelled',
+      payload: { ...(reason !== undefined && { reason }), cancelledBy: by, ...(parentRunId !== undefined && { parentRunId }) },
+    }),
   ),
 
   expire: alive<'expire'>((_graph, _state, { limitMs, observedMs }) =>
@@ -93,7 +98,9 @@ const DECIDERS: Deciders = {
   ),
 
   poison: alive<'poison'>((_graph, _state, { takeovers }) =>
-    events(failure('run_poisoned', `The run was taken over ${takeovers} times without a new event and was ended so that it cannot harm others.`)),
+    events(
+      failure('run_poisoned', `The run was taken over ${takeovers} times without a new event and was ended so that it cannot harm others.`),
+    ),
   ),
 
   recorded: alive<'recorded'>((_graph, _state, { events: recorded }) => events(...recorded)),
@@ -116,7 +123,9 @@ export function decide(graph: Graph, state: RunState, command: Command): Decisio
 export const logged = (event: NewEvent, sequence: number, at: number): LoggedEvent => ({ ...event, sequence, at }) as LoggedEvent;
 
 function standing(state: RunState, wish: string): WopError {
-  const message = isTerminal(state.status) ? 'The run has ended.' : `The run is ${state.pausedAt === undefined ? 'not paused' : 'paused already'}, so it cannot be ${wish}.`;
+  const message = isTerminal(state.status)
+    ? 'The run has ended.'
+    : `The run is ${state.pausedAt === undefined ? 'not paused' : 'paused already'}, so it cannot be ${wish}.`;
   return new WopError(isTerminal(state.status) ? 'run_terminal' : 'run_state_conflict', message, {
     runStatus: state.status,
     ...(state.pausedAt !== undefined && { pausedAt: state.pausedAt }),
@@ -137,7 +146,10 @@ function consequences(graph: Graph, state: RunState, at: number): readonly NewEv
   const unhandled = [...now.nodes].find(([id, node]) => node.status === 'failed' && !isHandled(graph, now, id));
   if (unhandled && !isTerminal(now.status)) {
     const [failedNodeId, { error }] = unhandled;
-    add({ type: 'run.failed', payload: { error: error ?? { code: 'node_failed', message: `Node "${failedNodeId}" failed.` }, failedNodeId } });
+    add({
+      type: 'run.failed',
+      payload: { error: error ?? { code: 'node_failed', message: `Node "${failedNodeId}" failed.` }, failedNodeId },
+    });
   }
   for (let again = true; again && !isTerminal(now.status); ) {
     again = false;
@@ -150,7 +162,11 @@ function consequences(graph: Graph, state: RunState, at: number): readonly NewEv
     }
   }
   if (!isTerminal(now.status) && now.pausedAt === undefined && isDone(graph, now)) {
-    add({ type: 'run.completed', payload: { outputs: outputsOf(graph, now, contentOf) }, ...(someUntrusted(graph, now) && { untrusted: true }) });
+    add({
+      type: 'run.completed',
+      payload: { outputs: outputsOf(graph, now, contentOf) },
+      ...(someUntrusted(graph, now) && { untrusted: true }),
+    });
   }
   return found;
 }
@@ -187,4 +203,10 @@ function shown(outputs: Stored): JsonObject {
 }
 
 const untrusted = (stored: Stored): { untrusted?: true } => (stored.is === 'ref' && stored.untrusted ? { untrusted: true } : {});
-const refOf = ({ ref, sha256, bytes, untrusted, secret }: ValueRef): ValueRef => ({ ref, sha256, bytes, untrusted, ...(secret && { secret }) });
+const refOf = ({ ref, sha256, bytes, untrusted, secret }: ValueRef): ValueRef => ({
+  ref,
+  sha256,
+  bytes,
+  untrusted,
+  ...(secret && { secret }),
+});

@@ -14,12 +14,21 @@ export type Outcome =
 export type Asked = { readonly request: InterruptRequest; readonly artifact?: ValueRef; readonly untrusted?: boolean };
 
 /** What authz knows of whoever answers, at the time of the answer. A token stands for one interrupt and has no roles. */
-export type Answerer = { readonly principal: string; readonly roles?: readonly string[]; readonly groups?: readonly string[]; readonly byToken?: boolean };
+export type Answerer = {
+  readonly principal: string;
+  readonly roles?: readonly string[];
+  readonly groups?: readonly string[];
+  readonly byToken?: boolean;
+};
 
 export type Target = { readonly nodeId: string } | { readonly interruptId: string };
 
 export type Wish =
-  | { readonly type: 'start'; readonly started: Omit<Payload<'run.started'>, 'engineVersion' | 'activityIdentityRecipe'>; readonly inputRefs?: Readonly<Record<string, ValueRef>> }
+  | {
+      readonly type: 'start';
+      readonly started: Omit<Payload<'run.started'>, 'engineVersion' | 'activityIdentityRecipe'>;
+      readonly inputRefs?: Readonly<Record<string, ValueRef>>;
+    }
   /** What follows from where the run stands, with nothing executed: a run whose first nodes are all disabled has no other wish. */
   | { readonly type: 'proceed' }
   | { readonly type: 'begin'; readonly nodeId: string; readonly maxExecutions: number }

@@ -127,12 +127,16 @@ describe('what an expression may cost', () => {
     const variables = { text: 'a'.repeat(190_000), part: `${'a'.repeat(47_000)}b${'a'.repeat(47_000)}` };
     for (const method of ['contains', 'indexOf', 'lastIndexOf', 'split'])
       inTime(500, () => expect(() => evaluate(`size([variables.text.${method}(variables.part)])`, { variables })).toThrow(/searched for/));
-    inTime(500, () => expect(() => evaluate('[variables.text].exists(x, x.contains(variables.part))', { variables })).toThrow(/searched for/));
+    inTime(500, () =>
+      expect(() => evaluate('[variables.text].exists(x, x.contains(variables.part))', { variables })).toThrow(/searched for/),
+    );
   });
 
   it('does not grow a result beyond bounds', () => {
     const variables = { text: 'a'.repeat(380_000), items: list(1_000) };
-    inTime(1_000, () => expect(() => evaluate(Array.from({ length: 300 }, () => 'variables.text').join(' + '), { variables })).toThrow(/too large/));
+    inTime(1_000, () =>
+      expect(() => evaluate(Array.from({ length: 300 }, () => 'variables.text').join(' + '), { variables })).toThrow(/too large/),
+    );
     inTime(1_000, () => expect(() => evaluate('variables.items.map(x, variables.text)', { variables })).toThrow());
   });
 });

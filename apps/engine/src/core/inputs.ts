@@ -16,7 +16,8 @@ export type Resolved =
 export type Taint = { readonly untrusted: boolean; readonly secret: boolean };
 const CLEAN: Taint = { untrusted: false, secret: false };
 const both = (a: Taint, b: Taint): Taint => ({ untrusted: a.untrusted || b.untrusted, secret: a.secret || b.secret });
-const taintOf = (value: Stored | undefined): Taint => (value?.is === 'ref' ? { untrusted: value.untrusted, secret: value.secret === true } : CLEAN);
+const taintOf = (value: Stored | undefined): Taint =>
+  value?.is === 'ref' ? { untrusted: value.untrusted, secret: value.secret === true } : CLEAN;
 
 type Port = { readonly value: Json | undefined; readonly taint: Taint };
 
@@ -67,12 +68,14 @@ function portOf(port: PortValue, state: RunState, read: Read): Port {
   return { ...whole, value: whole.value === undefined || port.outputKey === '' ? whole.value : member(whole.value, port.outputKey) };
 }
 
-const stored = (value: Stored | undefined, read: Read): Port =>
-  ({ value: value && read(value), taint: taintOf(value) });
+const stored = (value: Stored | undefined, read: Read): Port => ({ value: value && read(value), taint: taintOf(value) });
 
 /** An expression may read anything, so what it yields carries what any value of the run carries. */
 const taintOfAll = (state: RunState): Taint =>
-  [...state.variables.values(), ...[...state.nodes.values()].map(({ outputs }) => outputs)].reduce<Taint>((taint, value) => both(taint, taintOf(value)), CLEAN);
+  [...state.variables.values(), ...[...state.nodes.values()].map(({ outputs }) => outputs)].reduce<Taint>(
+    (taint, value) => both(taint, taintOf(value)),
+    CLEAN,
+  );
 
 const member = (value: Json, key: string): Json | undefined =>
   typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? (value as { readonly [key: string]: Json })[key] : undefined;
@@ -85,9 +88,15 @@ const describe = (port: PortValue): string =>
       : 'a value';
 
 /** What expressions and conditions see. */
-export function scopeOf(state: RunState, read: Read): { inputs: JsonObject; variables: JsonObject; nodes: JsonObject; channels: JsonObject } {
+export function scopeOf(
+  state: RunState,
+  read: Read,
+): { inputs: JsonObject; variables: JsonObject; nodes: JsonObject; channels: JsonObject } {
   return {
-    inputs: { ...state.inputs, ...Object.fromEntries(Object.entries(state.inputRefs).map(([name, ref]) => [name, read({ is: 'ref', ...ref })])) },
+    inputs: {
+      ...state.inputs,
+      ...Object.fromEntries(Object.entries(state.inputRefs).map(([name, ref]) => [name, read({ is: 'ref', ...ref })])),
+    },
     variables: Object.fromEntries([...state.variables].map(([name, value]) => [name, read(value)])),
     channels: Object.fromEntries([...state.channels].map(([name, channel]) => [name, channelValue(channel)])),
     nodes: Object.fromEntries([...state.nodes].flatMap(([id, { outputs }]) => (outputs ? [[id, read(outputs)]] : []))),

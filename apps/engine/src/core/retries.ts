@@ -17,4 +17,5 @@ export function retryDelay(graph: Graph, nodeId: string, attempt: number, error:
   return Math.min(MAX_DELAY_MS, Math.round(first * 2 ** attempt));
 }
 
-const numberOf = (value: unknown): number | undefined => (typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : undefined);
+const numberOf = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : undefined;

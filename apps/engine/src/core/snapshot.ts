@@ -22,7 +22,12 @@ export type RunOptions = { readonly configurable?: JsonObject; readonly tags?: r
 export type Around = {
   readonly revision: number;
   readonly options: RunOptions;
-  readonly family: { readonly parentRun: string | null; readonly parentNode: string | null; readonly sourceRun: string | null; readonly mode: 'replay' | 'branch' | null };
+  readonly family: {
+    readonly parentRun: string | null;
+    readonly parentNode: string | null;
+    readonly sourceRun: string | null;
+    readonly mode: 'replay' | 'branch' | null;
+  };
   readonly children?: readonly { readonly runId: string; readonly status: string }[];
 };
 
@@ -47,16 +52,23 @@ export function snapshotOf(graph: Graph, state: RunState, { revision, options, f
       ]),
     ),
     variables: variablesOf(state, read),
-    ...(state.channels.size > 0 && { channels: Object.fromEntries([...state.channels].map(([name, channel]) => [name, channelValue(channel)])) }),
+    ...(state.channels.size > 0 && {
+      channels: Object.fromEntries([...state.channels].map(([name, channel]) => [name, channelValue(channel)])),
+    }),
     ...(state.pausedAt !== undefined && { pausedAt: isoTime(state.pausedAt) }),
     inputs: state.inputs,
     ...(first && { interrupt: first, interrupts: open }),
     ...(state.error && { error: state.error }),
-    ...(state.status === 'completed' && { outputs: outputsOf(graph, state, (stored) => (stored.is === 'ref' && stored.secret ? { value: MASKED } : read(stored))) }),
+    ...(state.status === 'completed' && {
+      outputs: outputsOf(graph, state, (stored) => (stored.is === 'ref' && stored.secret ? { value: MASKED } : read(stored))),
+    }),
     engineVersion: String(ENGINE_VERSION),
     eventLogSchemaVersion: EVENT_LOG_SCHEMA_VERSION,
     workflowRevision: revision,
-    ...(family.parentRun !== null && { parentRunId: family.parentRun, ...(family.parentNode !== null && { parentNodeId: family.parentNode }) }),
+    ...(family.parentRun !== null && {
+      parentRunId: family.parentRun,
+      ...(family.parentNode !== null && { parentNodeId: family.parentNode }),
+    }),
     ...(children.length > 0 && { childRuns: [...children] }),
     ...(family.sourceRun !== null && { sourceRunId: family.sourceRun }),
     ...(family.mode !== null && { mode: family.mode }),

@@ -28,7 +28,10 @@ export function suspension(state: RunState, nodeId: string, asked: readonly Aske
   });
   const [first] = requests;
   if (!first) return [];
-  return [...announced, { type: 'node.suspended', payload: { nodeId, interruptId: first.id, kind: first.request.kind, key: first.request.key } }];
+  return [
+    ...announced,
+    { type: 'node.suspended', payload: { nodeId, interruptId: first.id, kind: first.request.kind, key: first.request.key } },
+  ];
 }
 
 type Family = (nodeId: string, interruptId: string, data: JsonObject) => readonly NewEvent[];
@@ -45,7 +48,10 @@ const FAMILY: { readonly [K in InterruptRequest['kind']]: Family } = {
     return [{ type: 'approval.requested', payload: { ...payload, ...(approversList && { approversList }) } }];
   },
   clarification: (nodeId, id, data) => [
-    { type: 'clarification.requested', payload: { nodeId, questions: (data as ClarificationData).questions as JsonObject[], interruptId: id } },
+    {
+      type: 'clarification.requested',
+      payload: { nodeId, questions: (data as ClarificationData).questions as JsonObject[], interruptId: id },
+    },
   ],
   'external-event': NONE,
   custom: NONE,

@@ -1,5 +1,4 @@
-import { Inject, Injectable, forwardRef } from '@nestjs/common';
-import { Clock } from '@isthmus/chassis';
+import { Injectable } from '@nestjs/common';
 import { type Json, type JsonObject, WopError } from '@isthmus/protocol';
 import { v5 } from 'uuid';
 import { fold } from '../core/apply.js';
@@ -9,11 +8,17 @@ import { initial } from '../core/state.js';
 import type { ChildRun } from '../nodes/node-type.js';
 import { NO_FAMILY, RunLog, refsOf, type RunRow } from '../store/run-log.js';
 import { Workflows } from '../store/workflows.js';
-import { Runs } from './runs.js';
+import type { Runs } from './runs.js';
 import type { CallingRun } from './tool-calls.js';
 import { Values } from './values.js';
 
-type Child = { readonly nodeId: string; readonly attempt: number; readonly workflowId: string; readonly inputs: JsonObject; readonly propagate: boolean };
+type Child = {
+  readonly nodeId: string;
+  readonly attempt: number;
+  readonly workflowId: string;
+  readonly inputs: JsonObject;
+  readonly propagate: boolean;
+};
 
 /** Starts runs for nodes of other runs, and tells how they stand. Same tenant, same workspace, same principal. */
 @Injectable()
@@ -21,24 +26,32 @@ export class ChildRuns {
   constructor(
     private readonly log: RunLog,
     private readonly workflows: Workflows,
-    private readonly clock: Clock,
-    @Inject(forwardRef(() => Runs)) private readonly runs: Runs,
   ) {}
 
   /** Entered again, it finds the child: the id is made of the parent's, the node and the attempt. */
-  async start(parent: CallingRun, { transport, trust, trace, options }: RunRow, child: Child): Promise<ChildRun> {
+  async start(
+    runs: Pick<Runs, 'lease' | 'start' | 'instance'>,
+    parent: CallingRun,
+    { transport, trust, trace, options }: RunRow,
+    child: Child,
+  ): Promise<ChildRun> {
     const { nodeId, attempt, workflowId } = child;
     const runId = v5(`${nodeId}#${attempt}`, parent.runId);
     const known = await this.find(parent.tenant, runId);
     if (known) return known;
     for (let atLeast = 0; ; ) {
       const workflow = await this.workflows.latest(parent, workflowId, atLeast);
-      if (!workflow) throw new WopError('unknown_child_workflow', `Node "${nodeId}" names the workflow "${workflowId}", which is not registered here.`);
+      if (!workflow)
+        throw new WopError('unknown_child_workflow', `Node "${nodeId}" names the workflow "${workflowId}", which is not registered here.`);
       const { inputs, problems } = seed(workflow.graph.definition, child.inputs);
       const [problem] = problems;
-      if (problem) throw new WopError('validation_error', `The inputs that node "${nodeId}" gives to "${workflowId}" are not valid: "${problem.path}" ${problem.message}.`);
+      if (problem)
+        throw new WopError(
+          'validation_error',
+          `The inputs that node "${nodeId}" gives to "${workflowId}" are not valid: "${problem.path}" ${problem.message}.`,
+        );
       await parent.announce({ type: 'node.dispatched', payload: { nodeId, childRunId: runId, childWorkflowId: workflowId } });
-      const { at, until, end } = this.runs.lease();
+      const { at, until, end } = runs.lease();
       const batch = new Batch(workflow.graph, initial(runId));
       const owner = { tenant: parent.tenant, workspace: parent.workspace, principal: parent.principal };
       batch.add({ type: 'start', started: { workflowId, inputs, transport, owner }, at: at.getTime() });
@@ -55,7 +68,7 @@ export class ChildRuns {
         trace,
         family: { ...NO_FAMILY, parentRun: parent.runId, parentNode: nodeId },
       };
-      const created = await this.log.create({ run, started, owner: this.runs.instance, at, leaseUntil: until, propagate: child.propagate });
+      const created = await this.log.create({ run, started, owner: runs.instance, at, leaseUntil: until, propagate: child.propagate });
       if (created.is === 'stale') {
         if (created.revision === null) throw new WopError('unknown_child_workflow', `The workflow "${workflowId}" is gone.`);
         atLeast = created.revision;
@@ -63,7 +76,7 @@ export class ChildRuns {
       }
       if (created.is === 'created') {
         const row: RunRow = { ...run, status: 'running', head: 0, epoch: 1, startedAt: at, endedAt: null, pause: null };
-        this.runs.start({ run: row, graph: workflow.graph, state: batch.state, epoch: 1, takeovers: 0, leaseEnd: end });
+        runs.start({ run: row, graph: workflow.graph, state: batch.state, epoch: 1, takeovers: 0, leaseEnd: end });
       }
       return { runId, status: 'running', variables: {} };
     }

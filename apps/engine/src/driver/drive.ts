@@ -16,6 +16,7 @@ import type { ChildRuns } from './child-runs.js';
 import { executionLimit, durationLimit } from './limits.js';
 import { NodeRunner, type Ready, type Report } from './node-runner.js';
 import { Recorded } from './recorded.js';
+import type { Runs } from './runs.js';
 import { type DriverSettings, MAX_TAKEOVERS, NAP_MS, PASS_MS, PASS_NODES } from './settings.js';
 import type { ToolCalls } from './tool-calls.js';
 import { Values } from './values.js';
@@ -33,11 +34,15 @@ export type DriveTools = {
   readonly log: RunLog;
   readonly calls: ToolCalls;
   readonly children: ChildRuns;
+  readonly runs: Pick<Runs, 'lease' | 'start' | 'instance'>;
   readonly bell: Bell;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly settings: DriverSettings;
 };
+
+/** One for all: without a reason every abort builds an error with a stack. */
+const STOPPED = new Error('This process no longer drives the run.');
 
 type Step = 'again' | 'wait' | 'done';
 type Announcement = CommandOf<'announce'>['event'];
@@ -96,7 +101,7 @@ export class Drive {
 
   /** Another process has the run by now: stop without another word. */
   lost(): void {
-    this.stop.abort();
+    this.stop.abort(STOPPED);
     this.wake();
   }
 
@@ -140,7 +145,7 @@ export class Drive {
     for (const report of taken) batch.add(report);
     this.overdue(batch, now);
     if (this.state.head === 0) batch.add({ type: 'proceed', at: now });
-    const { launches, isExhausted } = this.run.pause ? { launches: [], isExhausted: false } : this.runAtOnce(batch, now);
+    const { launches, isExhausted } = this.runAtOnce(batch, now);
     this.pauseIfDrained(batch, now);
     const ended = isTerminal(batch.state.status);
     const isPaused = batch.state.pausedAt !== undefined;
@@ -161,7 +166,7 @@ export class Drive {
     } else if (isIdle && !ended && !(await this.release(due))) return 'again';
 
     this.settled();
-    if (ended || isPaused) this.stop.abort();
+    if (ended || isPaused) this.stop.abort(STOPPED);
     if (isIdle) return 'done';
     for (const effect of launches) this.launch(effect.nodeId);
     return isExhausted || this.reports.length > 0 ? 'again' : 'wait';
@@ -170,12 +175,14 @@ export class Drive {
   /** What time, or the end of somebody else, does to the run. */
   private overdue(batch: Batch, now: number): void {
     const limitMs = durationLimit(this.run, this.held.graph, this.tools.settings);
-    if (!this.recorded && now - batch.state.startedAt > limitMs) batch.add({ type: 'expire', limitMs, observedMs: now - batch.state.startedAt, at: now });
+    if (!this.recorded && now - batch.state.startedAt > limitMs)
+      batch.add({ type: 'expire', limitMs, observedMs: now - batch.state.startedAt, at: now });
     for (const { id, deadline } of openInterrupts(batch.state)) {
       if (deadline !== undefined && deadline <= now) batch.add({ type: 'timeout', interruptId: id, at: now });
     }
     const { parentRun, isOrphaned } = this.run.family;
-    if (isOrphaned && parentRun !== null) batch.add({ type: 'cancel', reason: PARENT_CANCELLED, by: 'core.system', parentRunId: parentRun, at: now });
+    if (isOrphaned && parentRun !== null)
+      batch.add({ type: 'cancel', reason: PARENT_CANCELLED, by: 'core.system', parentRunId: parentRun, at: now });
     if (this.held.takeovers >= MAX_TAKEOVERS && batch.events.length === 0 && this.state.head === this.held.state.head)
       batch.add({ type: 'poison', takeovers: this.held.takeovers, at: now });
   }
@@ -185,7 +192,13 @@ export class Drive {
     const { pause } = this.run;
     const isBusy = this.inFlight.size > 0 || [...batch.state.nodes.values()].some(({ status }) => status === 'running');
     if (!pause || isBusy || isTerminal(batch.state.status) || batch.state.pausedAt !== undefined) return;
-    batch.add({ type: 'pause', drainPolicy: 'drain-current-node', by: pause.by, ...(pause.reason !== undefined && { reason: pause.reason }), at: now });
+    batch.add({
+      type: 'pause',
+      drainPolicy: 'drain-current-node',
+      by: pause.by,
+      ...(pause.reason !== undefined && { reason: pause.reason }),
+      at: now,
+    });
   }
 
   /** Nodes that need no commit between them, round after round, until none is ready or the pass has had its time. */
@@ -196,7 +209,8 @@ export class Drive {
     const seen = new Set<string>();
     const maxExecutions = executionLimit(this.run, settings);
     for (let executed = 0; ; ) {
-      const ready = this.ready(batch.state, now).filter(({ nodeId }) => !seen.has(nodeId));
+      // While a pause is wished, what has begun goes on and nothing else begins.
+      const ready = this.ready(batch.state, now).filter(({ nodeId, is }) => !seen.has(nodeId) && !(this.run.pause && is === 'begin'));
       if (ready.length === 0) return { launches, isExhausted: false };
       for (const effect of ready) {
         const { nodeId } = effect;
@@ -208,7 +222,6 @@ export class Drive {
           seen.add(nodeId);
           launches.push(effect);
         } else this.execute(batch, nodeId, now);
-        if (batch.state.nodes.get(nodeId)?.status === 'running') seen.add(nodeId);
         if (isTerminal(batch.state.status)) return { launches: [], isExhausted: false };
       }
     }
@@ -218,7 +231,8 @@ export class Drive {
     const isNow = (nodeId: string, notBefore = 0): boolean => Math.max(notBefore, this.asleep.get(nodeId) ?? 0) <= now;
     const owed = pending(this.held.graph, state).filter(({ nodeId }) => !this.inFlight.has(nodeId));
     // A retry that is not due yet is a sleeper like any other.
-    for (const { nodeId, notBefore } of owed) if (notBefore !== undefined && notBefore > now && !this.recorded) this.asleep.set(nodeId, notBefore);
+    for (const { nodeId, notBefore } of owed)
+      if (notBefore !== undefined && notBefore > now && !this.recorded) this.asleep.set(nodeId, notBefore);
     return owed.filter(({ nodeId, notBefore }) => isNow(nodeId, this.recorded ? 0 : notBefore));
   }
 
@@ -244,8 +258,16 @@ export class Drive {
     if (!this.recorded) return false;
     const attempt = batch.state.nodes.get(nodeId)?.attempt ?? 0;
     const known = this.recorded.outcome(nodeId, attempt);
-    const missing = { code: 'replay_source_missing', message: `The source run recorded no outcome of node "${nodeId}", and a replay calls nobody.`, retryable: false };
-    batch.add(known ? { type: 'report', nodeId, ...known, at: now } : { type: 'report', nodeId, outcome: { is: 'failed', error: missing }, edges: {}, at: now });
+    const missing = {
+      code: 'replay_source_missing',
+      message: `The source run recorded no outcome of node "${nodeId}", and a replay calls nobody.`,
+      retryable: false,
+    };
+    batch.add(
+      known
+        ? { type: 'report', nodeId, ...known, at: now }
+        : { type: 'report', nodeId, outcome: { is: 'failed', error: missing }, edges: {}, at: now },
+    );
     return true;
   }
 
@@ -258,7 +280,8 @@ export class Drive {
       })
       .catch((error: unknown) => {
         // The lease is gone, or the run has ended: whoever has it now enters the node again.
-        if (!this.stop.signal.aborted) this.tools.logger.warn('a node was given up here and will be entered again', { runId: this.runId, nodeId, error });
+        if (!this.stop.signal.aborted)
+          this.tools.logger.warn('a node was given up here and will be entered again', { runId: this.runId, nodeId, error });
         this.lost();
       })
       .finally(() => {
@@ -274,8 +297,15 @@ export class Drive {
     if (prepared.is === 'failed') return this.runner.report(this.state, nodeId, prepared, now, { untrusted: false, secret: false });
     const attempt = this.state.nodes.get(nodeId)?.attempt ?? 0;
     const { typeId } = prepared.context;
-    const attributes = { 'openwop.run_id': this.runId, 'openwop.node_id': nodeId, 'openwop.node_type': typeId, 'openwop.node_attempt': attempt };
-    const result = await withSpan(`openwop.node.${typeId}`, attributes, () => this.runner.runOutside(prepared, this.effectContext(prepared, attempt)));
+    const attributes = {
+      'openwop.run_id': this.runId,
+      'openwop.node_id': nodeId,
+      'openwop.node_type': typeId,
+      'openwop.node_attempt': attempt,
+    };
+    const result = await withSpan(`openwop.node.${typeId}`, attributes, () =>
+      this.runner.runOutside(prepared, this.effectContext(prepared, attempt)),
+    );
     if (this.stop.signal.aborted) return undefined;
     if (result.is === 'awaiting' || result.is === 'asleep') {
       this.asleep.set(nodeId, result.is === 'asleep' ? result.until : clock.now() + CHILD_LOOK_MS);
@@ -306,7 +336,7 @@ export class Drive {
         ordinal += 1;
         return this.tools.calls.begin(acting, this.state, { nodeId, attempt, ordinal: mine, ...call });
       },
-      startChild: (child) => this.tools.children.start(acting, this.run, { nodeId, attempt, ...child }),
+      startChild: (child) => this.tools.children.start(this.tools.runs, acting, this.run, { nodeId, attempt, ...child }),
     };
   }
 
@@ -381,7 +411,8 @@ export class Drive {
     this.run = page.run;
     this.state = fold(this.state, page.events);
     // Whoever waits for a child looks at it now.
-    for (const [nodeId] of this.asleep) if ([...this.state.children.values()].some((child) => child.nodeId === nodeId)) this.asleep.delete(nodeId);
+    for (const [nodeId] of this.asleep)
+      if ([...this.state.children.values()].some((child) => child.nodeId === nodeId)) this.asleep.delete(nodeId);
     await this.loadValues();
     if (isTerminal(this.state.status)) {
       this.settled();

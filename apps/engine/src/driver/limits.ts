@@ -8,7 +8,8 @@ const asked = (run: RunRow, key: string): number[] => {
 };
 
 /** What a run may ask for is bounded by what the host allows; higher values are clamped. (RFC 0058) */
-export const executionLimit = (run: RunRow, { maxNodeExecutions }: DriverSettings): number => Math.min(maxNodeExecutions, ...asked(run, 'recursionLimit'));
+export const executionLimit = (run: RunRow, { maxNodeExecutions }: DriverSettings): number =>
+  Math.min(maxNodeExecutions, ...asked(run, 'recursionLimit'));
 
 /** Milliseconds from `run.started`; time spent waiting counts. */
 export function durationLimit(run: RunRow, { definition }: Graph, { maxRunDurationMs }: DriverSettings): number {

@@ -13,7 +13,14 @@ import type { Values } from './values.js';
 export type Report = CommandOf<'report'>;
 /** Something to tell the run; the others only wait. */
 export type Told = Exclude<Result, { is: 'asleep' } | { is: 'awaiting' }>;
-export type Ready = { readonly is: 'ready'; readonly type: NodeType; readonly context: NodeContext; readonly config: unknown; readonly inputs: unknown; readonly taint: Taint };
+export type Ready = {
+  readonly is: 'ready';
+  readonly type: NodeType;
+  readonly context: NodeContext;
+  readonly config: unknown;
+  readonly inputs: unknown;
+  readonly taint: Taint;
+};
 type Failed = Extract<Result, { is: 'failed' }>;
 
 /**
@@ -32,7 +39,11 @@ export class NodeRunner {
     const node = this.graph.nodes.get(nodeId);
     const type = nodeType(node?.typeId ?? '');
     if (!node || !type) return final('capability_not_provided', `This host has no node type "${node?.typeId}" (node "${nodeId}").`);
-    if (type.requires) return final('capability_not_provided', `Node "${nodeId}" (${node.typeId}) needs the capability "${type.requires}", which this host does not provide.`);
+    if (type.requires)
+      return final(
+        'capability_not_provided',
+        `Node "${nodeId}" (${node.typeId}) needs the capability "${type.requires}", which this host does not provide.`,
+      );
     const resolved = resolveInputs(this.graph, state, node, this.values.read);
     if (resolved.is === 'error') return final(resolved.code, resolved.message);
     const config = type.config.safeParse(node.config);
@@ -41,7 +52,10 @@ export class NodeRunner {
     if (problem) {
       const [issue] = problem.issues;
       const what = config.success ? 'inputs' : 'config';
-      return final('validation_error', `The ${what} of node "${nodeId}" are not valid at "${issue?.path.map(String).join('.')}": ${issue?.message}.`);
+      return final(
+        'validation_error',
+        `The ${what} of node "${nodeId}" are not valid at "${issue?.path.map(String).join('.')}": ${issue?.message}.`,
+      );
     }
     const context: NodeContext = {
       nodeId,
@@ -107,14 +121,17 @@ export class NodeRunner {
       const requests = result.requests.map(({ request, artifact, untrusted = false }) => {
         if (artifact === undefined) return { request, untrusted };
         const kept = this.values.keep(`interrupt:${request.key}`, artifact, { untrusted, secret });
-        return kept.is === 'ref' ? { request, artifact: kept, untrusted } : { request: { ...request, data: { ...request.data, artifactData: kept.value } }, untrusted };
+        return kept.is === 'ref'
+          ? { request, artifact: kept, untrusted }
+          : { request: { ...request, data: { ...request.data, artifactData: kept.value } }, untrusted };
       });
       return { is: 'suspended', requests };
     }
     const { outputs, untrusted = false, sets = [], writes = [], before = [] } = result;
     const isSecret = secret || result.secret === true;
     const attempt = state.nodes.get(nodeId)?.attempt ?? 0;
-    const keep = (ref: string, value: Json): Stored => this.values.keep(attempt > 0 ? `${ref}#${attempt}` : ref, value, { untrusted, secret: isSecret });
+    const keep = (ref: string, value: Json): Stored =>
+      this.values.keep(attempt > 0 ? `${ref}#${attempt}` : ref, value, { untrusted, secret: isSecret });
     const written = writes.map((write) => this.written(nodeId, write, at));
     return {
       is: 'completed',
@@ -129,7 +146,14 @@ export class NodeRunner {
     const facts = { ...(ttlMs !== undefined && { ttlMs }), ...(declared?.maxSize !== undefined && { maxSize: declared.maxSize }) };
     return {
       type: 'channel.written',
-      payload: { channel, value, reducer, writtenAt: isoTime(at), nodeId, ...(declared?.schemaVersion !== undefined && { schemaVersion: declared.schemaVersion }) },
+      payload: {
+        channel,
+        value,
+        reducer,
+        writtenAt: isoTime(at),
+        nodeId,
+        ...(declared?.schemaVersion !== undefined && { schemaVersion: declared.schemaVersion }),
+      },
       facts: { channel: facts },
     };
   }

@@ -10,7 +10,10 @@ export class Recorded {
    * The outcome of a node's nth attempt with the facts that went with it, or undefined when none was recorded: then a replay
    * fails closed, for it calls nobody. The refs of its values are the source's own, copied with the fork.
    */
-  outcome(nodeId: string, attempt: number): { readonly outcome: Exclude<Outcome, { is: 'suspended' }>; readonly edges: Readonly<Record<string, boolean>> } | undefined {
+  outcome(
+    nodeId: string,
+    attempt: number,
+  ): { readonly outcome: Exclude<Outcome, { is: 'suspended' }>; readonly edges: Readonly<Record<string, boolean>> } | undefined {
     const mine = this.events.filter((event) => 'nodeId' in event.payload && event.payload.nodeId === nodeId);
     const ends = mine.filter(({ type }) => type === 'node.completed' || type === 'node.failed' || type === 'node.retried');
     const end = ends[attempt];
@@ -41,15 +44,33 @@ export class Recorded {
           event.sequence > (requested?.sequence ?? -1) &&
           (event.sequence < resolved.sequence || isResumption(event, resolved)) &&
           ANSWERS.has(event.type) &&
-          (('nodeId' in event.payload && event.payload.nodeId === nodeId) || ('gateId' in event.payload && event.payload.gateId === nodeId)),
+          (('nodeId' in event.payload && event.payload.nodeId === nodeId) ||
+            ('gateId' in event.payload && event.payload.gateId === nodeId)),
       );
-      return [...between.filter(({ sequence }) => sequence < resolved.sequence), resolved, ...between.filter(({ sequence }) => sequence > resolved.sequence)].map(asNew);
+      return [
+        ...between.filter(({ sequence }) => sequence < resolved.sequence),
+        resolved,
+        ...between.filter(({ sequence }) => sequence > resolved.sequence),
+      ].map(asNew);
     });
   }
 }
 
-const SIDE_EVENTS: ReadonlySet<string> = new Set(['agent.toolCalled', 'agent.toolReturned', 'node.dispatched', 'variable.changed', 'channel.written']);
-const ANSWERS: ReadonlySet<string> = new Set(['approval.received', 'approval.granted', 'approval.rejected', 'approval.overridden', 'clarification.resolved', 'node.resumed']);
+const SIDE_EVENTS: ReadonlySet<string> = new Set([
+  'agent.toolCalled',
+  'agent.toolReturned',
+  'node.dispatched',
+  'variable.changed',
+  'channel.written',
+]);
+const ANSWERS: ReadonlySet<string> = new Set([
+  'approval.received',
+  'approval.granted',
+  'approval.rejected',
+  'approval.overridden',
+  'clarification.resolved',
+  'node.resumed',
+]);
 
 const isResumption = (event: LoggedEvent, resolved: LoggedEvent): boolean =>
   event.type === 'node.resumed' && resolved.type === 'interrupt.resolved' && event.payload.interruptId === resolved.payload.interruptId;

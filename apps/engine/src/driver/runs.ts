@@ -1,4 +1,4 @@
-import { forwardRef, Inject, Injectable, type OnModuleInit } from '@nestjs/common';
+import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { Clock, Health, Logger } from '@isthmus/chassis';
 import { Bell } from '@isthmus/messaging';
 import { BELLS, type RunOutcome } from '@isthmus/protocol';
@@ -31,7 +31,7 @@ export class Runs implements OnModuleInit {
     private readonly log: RunLog,
     private readonly workflows: Workflows,
     private readonly calls: ToolCalls,
-    @Inject(forwardRef(() => ChildRuns)) private readonly children: ChildRuns,
+    private readonly children: ChildRuns,
     private readonly bell: Bell,
     private readonly clock: Clock,
     private readonly logger: Logger,
@@ -66,6 +66,7 @@ export class Runs implements OnModuleInit {
       log: this.log,
       calls: this.calls,
       children: this.children,
+      runs: this,
       bell: this.bell,
       clock: this.clock,
       logger: this.logger,
@@ -120,7 +121,14 @@ export class Runs implements OnModuleInit {
       if (page?.run.epoch !== epoch) return;
       const graph = await this.workflows.graph(page.run, page.run.workflowId, page.run.revision);
       if (takeovers > 0) this.logger.info('took over a run', { runId, tenant, takeovers });
-      this.start({ run: page.run, graph, state: fold(initial(runId, page.run.family.idBase ?? runId), page.events), epoch, takeovers, leaseEnd });
+      this.start({
+        run: page.run,
+        graph,
+        state: fold(initial(runId, page.run.family.idBase ?? runId), page.events),
+        epoch,
+        takeovers,
+        leaseEnd,
+      });
     } catch (error) {
       this.logger.error('a claimed run could not be loaded; its lease ends by itself', { runId, error });
     }
@@ -136,8 +144,7 @@ export class Runs implements OnModuleInit {
         if (kept.has(drive.runId)) {
           drive.renewed(end);
           if (kept.get(drive.runId)) drive.poke();
-        }
-        else if (this.drives.get(drive.runId)?.drive === drive) drive.poke();
+        } else if (this.drives.get(drive.runId)?.drive === drive) drive.poke();
       }
     } catch (error) {
       this.logger.warn('leases could not be renewed', { held: held.length, error });

@@ -26,7 +26,10 @@ export class LifecycleHandler {
   ) {}
 
   @Handle(engine.pauseRun)
-  async pause(@From() caller: Caller, @Payload() { runId, reason, drainPolicy, idempotency }: Parsed<typeof engine.pauseRun>): Promise<Output<typeof engine.pauseRun>> {
+  async pause(
+    @From() caller: Caller,
+    @Payload() { runId, reason, drainPolicy, idempotency }: Parsed<typeof engine.pauseRun>,
+  ): Promise<Output<typeof engine.pauseRun>> {
     const page = await this.log.read(caller.tenant, caller.workspace, runId);
     if (!page) throw notFound();
     const state = fold(initial(runId, page.run.family.idBase ?? runId), page.events);
@@ -50,7 +53,10 @@ export class LifecycleHandler {
   }
 
   @Handle(engine.resumeRun)
-  async resume(@From() caller: Caller, @Payload() { runId, reason, idempotency }: Parsed<typeof engine.resumeRun>): Promise<Output<typeof engine.resumeRun>> {
+  async resume(
+    @From() caller: Caller,
+    @Payload() { runId, reason, idempotency }: Parsed<typeof engine.resumeRun>,
+  ): Promise<Output<typeof engine.resumeRun>> {
     const resumedAt = this.clock.date().toISOString();
     const { response, replayed } = await this.commands.put(
       caller,
@@ -63,17 +69,29 @@ export class LifecycleHandler {
   }
 
   @Handle(engine.forkRun)
-  async fork(@From() caller: Caller, @Payload() { runId, mode, fromSeq, overlay }: Parsed<typeof engine.forkRun>): Promise<Output<typeof engine.forkRun>> {
+  async fork(
+    @From() caller: Caller,
+    @Payload() { runId, mode, fromSeq, overlay }: Parsed<typeof engine.forkRun>,
+  ): Promise<Output<typeof engine.forkRun>> {
     const source = await this.log.read(caller.tenant, caller.workspace, runId);
     if (!source) throw notFound();
     if (mode === 'replay' && overlay && Object.keys(overlay).length > 0)
-      throw new WopError('validation_error', 'A replay runs with the options of its source: leave runOptionsOverlay out, or branch.', { path: 'runOptionsOverlay' });
+      throw new WopError('validation_error', 'A replay runs with the options of its source: leave runOptionsOverlay out, or branch.', {
+        path: 'runOptionsOverlay',
+      });
     const { head, options, family } = source.run;
-    if (fromSeq > head + 1) throw new WopError('fork_point_invalid', `The log of the run ends at ${head}; fromSeq ${fromSeq} lies beyond it.`, { sourceRunId: runId, fromSeq });
+    if (fromSeq > head + 1)
+      throw new WopError('fork_point_invalid', `The log of the run ends at ${head}; fromSeq ${fromSeq} lies beyond it.`, {
+        sourceRunId: runId,
+        fromSeq,
+      });
     // run.started is history in any case: it is what a run begins with.
     const fromSequence = Math.max(1, fromSeq);
     const forked = this.ids.run();
-    const state = fold(initial(forked, family.idBase ?? runId), source.events.filter(({ sequence }) => sequence < fromSequence));
+    const state = fold(
+      initial(forked, family.idBase ?? runId),
+      source.events.filter(({ sequence }) => sequence < fromSequence),
+    );
     const ended = isTerminal(state.status);
     const { at, until, end } = this.runs.lease();
     const row = {
@@ -102,4 +120,5 @@ export class LifecycleHandler {
 }
 
 type Overlay = NonNullable<Parsed<typeof engine.forkRun>['overlay']>;
-const overlayOf = (overlay: Overlay | undefined) => Object.fromEntries(Object.entries(overlay ?? {}).filter(([, value]) => value !== undefined));
+const overlayOf = (overlay: Overlay | undefined) =>
+  Object.fromEntries(Object.entries(overlay ?? {}).filter(([, value]) => value !== undefined));

@@ -61,7 +61,7 @@ export class RunsHandler {
         throw new WopError('validation_error', `The inputs are not valid: "${problem.path}" ${problem.message}.`, {
           issues: [...problems],
         });
-      checkConfigurable(graph.definition.configurableSchema, input.configurable);
+      checkConfigurable(graph.definition.configurableSchema, input.configurable as JsonObject | undefined);
 
       const runId = this.ids.run();
       const { at, until, end } = this.runs.lease();

@@ -41,7 +41,9 @@ export class TokensHandler {
   }
 
   @Handle(engine.resolveToken)
-  async resolve(@Payload() { token, resumeValue, idempotency }: Parsed<typeof engine.resolveToken>): Promise<Output<typeof engine.resolveToken>> {
+  async resolve(
+    @Payload() { token, resumeValue, idempotency }: Parsed<typeof engine.resolveToken>,
+  ): Promise<Output<typeof engine.resolveToken>> {
     const claims = await this.tokens.read(token);
     if (claims.intent !== 'resolve') throw new WopError('forbidden', 'This token is for looking only.');
     const { runId, nodeId, interruptId } = claims;
@@ -61,4 +63,5 @@ export class TokensHandler {
 }
 
 /** A token of a cancelled run is dead rather than wrong. (execution §3.3, token column) */
-const asGone = (error: WopError): WopError => (error.code === 'interrupt_cancelled' ? new WopError('interrupt_gone', error.message) : error);
+const asGone = (error: WopError): WopError =>
+  error.code === 'interrupt_cancelled' ? new WopError('interrupt_gone', error.message) : error;

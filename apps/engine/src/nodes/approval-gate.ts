@@ -29,7 +29,18 @@ export const approvalGate = pureNode({
   run: ({ nodeId, nodeName, isRouted, untrusted, answer }, config, inputs) => {
     const decided = answer(nodeId) as JsonObject | undefined;
     if (decided === undefined) {
-      const { title, description, actions, requiredApprovals, rejectionPolicy, approversList, artifactId, artifactType, timeoutMs, profile } = config;
+      const {
+        title,
+        description,
+        actions,
+        requiredApprovals,
+        rejectionPolicy,
+        approversList,
+        artifactId,
+        artifactType,
+        timeoutMs,
+        profile,
+      } = config;
       const { approverGroupRefs, approverRoleRefs, override, overrideBypassesQuorum } = config;
       const data: JsonObject = {
         artifactId: artifactId ?? nodeId,
@@ -48,7 +59,12 @@ export const approvalGate = pureNode({
       const hasInputs = Object.keys(inputs).length > 0;
       return {
         is: 'suspended',
-        requests: [{ request: { kind: 'approval', key: nodeId, data, ...(timeoutMs !== undefined && { timeoutMs }) }, ...(hasInputs && { artifact: inputs as Json, untrusted }) }],
+        requests: [
+          {
+            request: { kind: 'approval', key: nodeId, data, ...(timeoutMs !== undefined && { timeoutMs }) },
+            ...(hasInputs && { artifact: inputs as Json, untrusted }),
+          },
+        ],
       };
     }
     if (decided['action'] === 'reject' && !isRouted) {

@@ -2,7 +2,9 @@ import { Json } from '@isthmus/protocol';
 import { z } from 'zod';
 import { failedForGood, pureNode } from './node-type.js';
 
-const Reducer = z.string().regex(/^(replace|append|merge|counter|votes|feedback|message|vendor\.[a-z0-9-]+\.[A-Za-z0-9._-]+)$/, 'is not a known reducer');
+const Reducer = z
+  .string()
+  .regex(/^(replace|append|merge|counter|votes|feedback|message|vendor\.[a-z0-9-]+\.[A-Za-z0-9._-]+)$/, 'is not a known reducer');
 
 /**
  * `core.channelWrite`: writes `value` to a channel. A declared channel keeps its own reducer, TTL and writers; an undeclared one is
@@ -21,7 +23,8 @@ export const channelWrite = pureNode({
     const { channelName } = config;
     const declared = channel(channelName);
     const value = inputs.value ?? config.value;
-    if (value === undefined) return failedForGood('variable_missing', `Node "${nodeId}" (core.channelWrite) has neither an input nor a config "value".`);
+    if (value === undefined)
+      return failedForGood('variable_missing', `Node "${nodeId}" (core.channelWrite) has neither an input nor a config "value".`);
     const access = declared?.access;
     const writers = typeof access === 'object' ? access.writers : undefined;
     if (writers && !writers.some((writer) => writer === nodeId || matches(writer, typeId)))
@@ -32,4 +35,5 @@ export const channelWrite = pureNode({
   },
 });
 
-const matches = (pattern: string, typeId: string): boolean => (pattern.endsWith('*') ? typeId.startsWith(pattern.slice(0, -1)) : pattern === typeId);
+const matches = (pattern: string, typeId: string): boolean =>
+  pattern.endsWith('*') ? typeId.startsWith(pattern.slice(0, -1)) : pattern === typeId;

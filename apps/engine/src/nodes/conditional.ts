@@ -14,7 +14,8 @@ export const conditional = pureNode({
     }),
   run: ({ nodeId, untrusted }, config, inputs) => {
     const verdict = test(predicateOf(config), { status: 'running', output: inputs, variables: inputs, inputs });
-    if (verdict.is === 'error') return failedForGood('expression_failed', `The predicate of node "${nodeId}" could not be evaluated: ${verdict.message}`);
+    if (verdict.is === 'error')
+      return failedForGood('expression_failed', `The predicate of node "${nodeId}" could not be evaluated: ${verdict.message}`);
     const value = inputs['value'] ?? null;
     return { is: 'completed', outputs: { branch: verdict.taken ? 'then' : 'else', matched: verdict.taken, value }, untrusted };
   },

@@ -40,7 +40,12 @@ export const governedGate = pureNode({
         ...(override && { overriders: [override.requiredRole] }),
       };
       const hasInputs = Object.keys(inputs).length > 0;
-      const request = { kind: 'approval' as const, key: nodeId, data, ...(timeoutSec !== undefined && { timeoutMs: Math.ceil(timeoutSec * 1_000) }) };
+      const request = {
+        kind: 'approval' as const,
+        key: nodeId,
+        data,
+        ...(timeoutSec !== undefined && { timeoutMs: Math.ceil(timeoutSec * 1_000) }),
+      };
       return { is: 'suspended', requests: [{ request, ...(hasInputs && { artifact: inputs, untrusted }) }] };
     }
     const granted = decided['action'] !== 'reject';

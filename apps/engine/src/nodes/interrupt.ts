@@ -16,7 +16,8 @@ export const interrupt = pureNode({
     .superRefine(({ kind, data }, context) => {
       const known = InterruptKind.safeParse(kind);
       const parsed = known.success ? INTERRUPTS[known.data].data.safeParse(data) : undefined;
-      for (const issue of parsed?.error?.issues ?? []) context.addIssue({ code: 'custom', path: ['data', ...issue.path], message: issue.message });
+      for (const issue of parsed?.error?.issues ?? [])
+        context.addIssue({ code: 'custom', path: ['data', ...issue.path], message: issue.message });
     }),
   run: ({ nodeId, answer, isRouted }, { kind, key = nodeId, data, timeoutMs, resumeSchema }) => {
     const answered = answer(key);
@@ -27,9 +28,11 @@ export const interrupt = pureNode({
       const request = { key, ...asked, ...(timeoutMs !== undefined && { timeoutMs }), ...(resumeSchema && { resumeSchema }) };
       return { is: 'suspended', requests: [{ request }] };
     }
-    const action = typeof answered === 'object' && answered !== null && !Array.isArray(answered) ? (answered as JsonObject)['action'] : undefined;
+    const action =
+      typeof answered === 'object' && answered !== null && !Array.isArray(answered) ? (answered as JsonObject)['action'] : undefined;
     if (action === 'timeout' && !isRouted) return failedForGood('interrupt_expired', `Nobody answered node "${nodeId}" in time.`);
-    if (action === 'reject' && kind === 'approval' && !isRouted) return failedForGood('approval_rejected', `The approval "${nodeId}" was rejected.`);
+    if (action === 'reject' && kind === 'approval' && !isRouted)
+      return failedForGood('approval_rejected', `The approval "${nodeId}" was rejected.`);
     return { is: 'completed', outputs: { value: answered } };
   },
 });

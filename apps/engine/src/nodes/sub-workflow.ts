@@ -24,7 +24,11 @@ export const subWorkflow = effectNode({
       return value === undefined ? [] : [[child, value]];
     });
     try {
-      const child = await startChild({ workflowId: config.workflowId, inputs: { ...inputs, ...Object.fromEntries(mapped) }, propagate: config.propagateCancellation });
+      const child = await startChild({
+        workflowId: config.workflowId,
+        inputs: { ...inputs, ...Object.fromEntries(mapped) },
+        propagate: config.propagateCancellation,
+      });
       const outputs = { childRunId: child.runId, childStatus: child.status };
       if (!config.waitForCompletion) return { is: 'completed', outputs };
       if (!isTerminal(child.status)) return { is: 'awaiting', childRunId: child.runId };
@@ -33,7 +37,9 @@ export const subWorkflow = effectNode({
         return failed('child_failed', `The run ${child.runId} of node "${nodeId}" ended as ${child.status}${why}`);
       }
       const harvest = child.status === 'completed' ? Object.entries(config.outputMapping) : [];
-      const sets = harvest.flatMap(([name, from]) => (child.variables[from] === undefined ? [] : [{ name, value: child.variables[from] as Json }]));
+      const sets = harvest.flatMap(([name, from]) =>
+        child.variables[from] === undefined ? [] : [{ name, value: child.variables[from] as Json }],
+      );
       return { is: 'completed', outputs, sets, untrusted };
     } catch (error) {
       if (!isWopError(error)) throw error;

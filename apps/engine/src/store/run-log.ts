@@ -236,7 +236,9 @@ export class RunLog {
 
   /** Every value of a run. */
   async allValues(tenant: string, runId: string): Promise<ReadonlyMap<string, Json>> {
-    const rows = await this.asTenant<{ ref: string; value: Json }>(tenant, 'select ref, value from engine.run_values where run_id = $1', [runId]);
+    const rows = await this.asTenant<{ ref: string; value: Json }>(tenant, 'select ref, value from engine.run_values where run_id = $1', [
+      runId,
+    ]);
     return new Map(rows.map(({ ref, value }) => [ref, value]));
   }
 
@@ -366,7 +368,11 @@ export class RunLog {
   }
 
   async children(tenant: string, runId: string): Promise<readonly { runId: string; status: RunStatus }[]> {
-    const { rows } = await this.pool.query({ name: 'children', text: 'select run as "runId", status from engine.children($1,$2)', values: [tenant, runId] });
+    const { rows } = await this.pool.query({
+      name: 'children',
+      text: 'select run as "runId", status from engine.children($1,$2)',
+      values: [tenant, runId],
+    });
     return rows;
   }
 

@@ -19,10 +19,10 @@ export class TokenKeys {
 
   private async load(): Promise<Buffer> {
     const secret = randomBytes(32).toString('base64url');
-    await this.pool.query('insert into engine.token_keys (kid, slot, secret, created_at) values ($1, 1, $2, clock_timestamp()) on conflict do nothing', [
-      randomBytes(6).toString('base64url'),
-      secret,
-    ]);
+    await this.pool.query(
+      'insert into engine.token_keys (kid, slot, secret, created_at) values ($1, 1, $2, clock_timestamp()) on conflict do nothing',
+      [randomBytes(6).toString('base64url'), secret],
+    );
     const { rows } = await this.pool.query<{ secret: string }>('select secret from engine.token_keys where slot = 1');
     if (!rows[0]) throw new Error('The key of interrupt tokens was not stored.');
     return Buffer.from(rows[0].secret, 'base64url');

@@ -165,7 +165,12 @@ export const engine = {
   /** Stops beginning nodes; what is executing finishes first, or is given up with `immediate`. Errors: not_found, run_state_conflict with details.runStatus. */
   pauseRun: contract('engine.run.pause', {
     access: ['runs:cancel'],
-    input: z.strictObject({ runId: RunId, reason: z.string().max(512).optional(), drainPolicy: z.enum(DRAIN_POLICIES).default('drain-current-node'), idempotency: Idempotency.optional() }),
+    input: z.strictObject({
+      runId: RunId,
+      reason: z.string().max(512).optional(),
+      drainPolicy: z.enum(DRAIN_POLICIES).default('drain-current-node'),
+      idempotency: Idempotency.optional(),
+    }),
     output: z.strictObject({ runId: RunId, status: RunStatus, pausedAt: z.string(), replayed: z.boolean() }),
   }),
   resumeRun: contract('engine.run.resume', {
@@ -181,10 +186,19 @@ export const engine = {
       runId: RunId,
       mode: z.enum(['replay', 'branch']),
       fromSeq: z.int().min(0),
-      overlay: z.strictObject({ configurable: Configurable.optional(), tags: z.array(z.string()).optional(), metadata: RunMetadata.optional() }).optional(),
+      overlay: z
+        .strictObject({ configurable: Configurable.optional(), tags: z.array(z.string()).optional(), metadata: RunMetadata.optional() })
+        .optional(),
       idempotency: Idempotency.optional(),
     }),
-    output: z.strictObject({ runId: RunId, sourceRunId: RunId, fromSeq: z.int(), mode: z.enum(['replay', 'branch']), status: RunStatus, replayed: z.boolean() }),
+    output: z.strictObject({
+      runId: RunId,
+      sourceRunId: RunId,
+      fromSeq: z.int(),
+      mode: z.enum(['replay', 'branch']),
+      status: RunStatus,
+      replayed: z.boolean(),
+    }),
   }),
   describe: contract('engine.service.describe', { access: 'internal', input: z.strictObject({}), output: Description }),
 };
