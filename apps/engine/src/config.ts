@@ -13,5 +13,7 @@ export const Config = BaseConfig.extend({
   /** How often due runs are looked for. */
   SWEEP_MS: milliseconds(50, 60_000, 250),
   MAX_NODE_EXECUTIONS: z.coerce.number().int().min(1).max(LIMITS.maxNodeExecutions).default(LIMITS.maxNodeExecutions),
+  /** The whole host is a test: webhooks may go to private addresses. */
+  CONFORMANCE: z.enum(['true', 'false']).default('false'),
 });
 export type Config = z.infer<typeof Config>;

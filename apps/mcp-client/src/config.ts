@@ -1,6 +1,6 @@
 import { BaseConfig } from '@isthmus/chassis';
+import { type Cidr, parseCidrs } from '@isthmus/egress';
 import { z } from 'zod';
-import { type Cidr, parseCidrs } from './egress-policy.js';
 
 const cidrs = z.string().transform((text, context): readonly Cidr[] => {
   const parsed = parseCidrs(text);

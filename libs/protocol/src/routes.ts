@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { MountSpec } from './contracts/mcp-client.js';
+import { CreateWebhookBody } from './contracts/webhooks.js';
 import { ServerId, NodeId, RunId, WorkflowId } from './ids.js';
 import { Json } from './json.js';
-import { Configurable, CreateRunBody, DRAIN_POLICIES, RunStatus } from './runs.js';
+import { Configurable, CreateRunBody, DRAIN_POLICIES, MAX_BULK_CANCEL, RunStatus } from './runs.js';
 import type { Scope } from './scopes.js';
 
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -97,7 +98,13 @@ export const ROUTES = {
     access: ['runs:read'],
     success: 200,
     params: runParams,
-    query: z.looseObject({ streamMode: z.string().max(200).optional() }),
+    query: z.looseObject({
+      streamMode: z.string().max(200).optional(),
+      /** How long events are gathered into one frame; 0 sends each by itself. (stream-modes.md, aggregation hint) */
+      bufferMs: integer('bufferMs')
+        .refine((value) => value <= 5_000, 'must be 0 to 5000 milliseconds')
+        .optional(),
+    }),
     holds: 'tenant',
   },
   pollEvents: {
@@ -149,7 +156,11 @@ export const ROUTES = {
     summary: 'Cancel up to 100 runs',
     access: ['runs:cancel'],
     success: 200,
-    body: z.strictObject({ runIds: z.array(z.string().min(1).max(128)).min(1), reason: z.string().max(512).optional() }),
+    // The cap is documented here and held by the handler, whose refusal names it. (wire §4.5: details.maxRunIds)
+    body: z.strictObject({
+      runIds: z.array(z.string().min(1).max(128)).min(1).meta({ maxItems: MAX_BULK_CANCEL }),
+      reason: z.string().max(512).optional(),
+    }),
     idempotent: true,
     holds: 'nothing',
   },
@@ -237,6 +248,40 @@ export const ROUTES = {
     body: z.strictObject({ resumeValue: Json }),
     idempotent: true,
     holds: 'nothing',
+  },
+
+  verifyAudit: {
+    method: 'GET',
+    path: '/v1/audit/verify',
+    operationId: 'verifyAudit',
+    summary: "Is the tenant's audit log as it was written and sealed",
+    access: ['audit:read'],
+    success: 200,
+    query: z.looseObject({ fromSeq: integer('fromSeq').optional(), toSeq: integer('toSeq').optional() }),
+    holds: 'nothing',
+  },
+
+  createWebhook: {
+    method: 'POST',
+    path: '/v1/webhooks',
+    operationId: 'registerWebhook',
+    summary: "Be told of events of the workspace's runs",
+    access: ['webhooks:manage'],
+    success: 201,
+    body: CreateWebhookBody,
+    idempotent: true,
+    holds: 'nothing',
+  },
+  deleteWebhook: {
+    method: 'DELETE',
+    path: '/v1/webhooks/{webhookId}',
+    operationId: 'unregisterWebhook',
+    summary: 'Be told no more',
+    access: ['webhooks:manage'],
+    success: 204,
+    params: z.strictObject({ webhookId: z.string().min(1).max(128) }),
+    query: z.looseObject({ tenantId: z.string().max(128).optional() }),
+    holds: 'tenant',
   },
 
   putWorkflow: {
@@ -345,8 +390,14 @@ export const ROUTES = {
 
 export type RouteName = keyof typeof ROUTES;
 
-/** `{runId}` of a template as `:runId` of the router. */
-export const routerPath = (route: Route): string => route.path.replace(/\{(\w+)\}/g, ':$1');
+/**
+ * `{runId}` of a template as `:runId` of the router. A colon of the path itself is doubled, and a parameter in front of one ends
+ * there. (traps.md 21)
+ */
+export const routerPath = (route: Route): string =>
+  route.path
+    .replaceAll(':', '::')
+    .replace(/\{(\w+)\}(::)?/g, (_, name: string, verb?: string) => (verb ? `:${name}([^/:]+)::` : `:${name}`));
 
 /** A path segment that cannot be a run id names no run: it is not found, never an error of the database. */
 export const isRunId = (text: string): boolean => RunId.safeParse(text).success;

@@ -39,6 +39,9 @@ export const LIMITS = {
   maxRequestBodyBytes: 384 * 1024,
 } as const;
 
+/** Most runs one bulk cancel names. (wire §4.5) */
+export const MAX_BULK_CANCEL = 100;
+
 const positive = z.int().min(1);
 /** Reserved keys have one meaning and one type; all others pass through to nodes untouched. (run-options.md) */
 export const Configurable = z.looseObject({ recursionLimit: positive.optional(), runTimeoutMs: positive.optional() });

@@ -3,6 +3,8 @@ import { approvalGate } from './approval-gate.js';
 import { channelWrite } from './channel-write.js';
 import { clarificationGate } from './clarification-gate.js';
 import { conditional } from './conditional.js';
+import { conformanceMcpInvoke } from './conformance-mcp-invoke.js';
+import { conformanceSideEffect } from './conformance-side-effect.js';
 import { delay } from './delay.js';
 import { endpoint } from './endpoints.js';
 import { exposeTool } from './expose-tool.js';
@@ -39,6 +41,11 @@ export const NODES: Readonly<Record<string, NodeType>> = {
   'core.clarificationGate': clarificationGate,
   'core.openwop.governance.approvalGate': governedGate,
   'conformance.requiresMissing': requiresMissing,
+  // As the registry has `core.delay` for side-effecting, suites wait with a type that is not. Ours sleeps without an effect either way.
+  'core.conformance.hold': delay,
+  'core.conformance.side-effect': conformanceSideEffect,
+  'core.conformance.mcp-invoke': conformanceMcpInvoke,
+  'core.ai.callPrompt': conformanceMcpInvoke,
   'core.openwop.mcp.invoke-tool': invokeTool,
   'core.openwop.mcp.expose-tool': exposeTool,
   'core.openwop.mcp.handle-elicitation': handleElicitation,

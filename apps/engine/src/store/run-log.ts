@@ -3,6 +3,7 @@ import { inTransaction } from '@isthmus/db';
 import type { Json, JsonObject, RunStatus } from '@isthmus/protocol';
 import type pg from 'pg';
 import type { LoggedEvent, NewEvent, RunState, ValueRef } from '../core/state.js';
+import { type Claimed, claimKey, type IdempotencyClaim } from './idempotency-keys.js';
 
 /** A run as its row says, without its log. */
 export type RunRow = {
@@ -41,7 +42,7 @@ export const NO_FAMILY: Family = { parentRun: null, parentNode: null, isOrphaned
 
 export type Page = { readonly run: RunRow; readonly events: readonly LoggedEvent[]; readonly more: boolean };
 
-export type IdempotencyClaim = { readonly endpoint: string; readonly keyHash: string; readonly digest: string };
+export type { IdempotencyClaim };
 export type StoredValue = ValueRef & { readonly value: Json };
 
 export type Creation = {
@@ -78,7 +79,7 @@ export type Appending = {
   /** End of the lease, or with `release` the run's next timer; null: nobody needs to look. */
   readonly due: Date | null;
   readonly values?: readonly StoredValue[];
-  readonly idempotency?: IdempotencyClaim & { readonly response: Json };
+  readonly idempotency?: Answered;
 };
 export type Appended =
   /** `epoch`: of the lease, when the caller holds it now. */
@@ -105,7 +106,12 @@ export type Fork = {
   readonly trace: RunRow['trace'];
   readonly status: RunStatus;
   readonly ended: boolean;
+  readonly idempotency?: Answered;
 };
+/** A key with the answer that its repeats get. */
+export type Answered = IdempotencyClaim & { readonly response: Json };
+/** `missing`: there is no such run there, or not so much of it; the key stays free. */
+export type Keyed = { readonly is: 'done' | 'missing' } | Exclude<Claimed, { is: 'claimed' }>;
 
 export type Claim = { readonly tenant: string; readonly runId: string; readonly epoch: number; readonly takeovers: number };
 
@@ -333,38 +339,71 @@ export class RunLog {
     return new Map(rows.map(({ run, moved }) => [run, moved]));
   }
 
-  /** @returns false when there is no such source there, or its log is shorter than `from` */
-  async fork(fork: Fork): Promise<boolean> {
-    const { rows } = await this.pool.query<{ forked: boolean }>({
-      name: 'fork_run',
-      text: 'select engine.fork_run($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13) as forked',
-      values: [
-        fork.tenant,
-        fork.workspace,
-        fork.sourceRun,
-        fork.runId,
-        fork.fromSequence,
-        fork.mode,
-        fork.owner,
-        fork.at,
-        fork.leaseUntil,
-        JSON.stringify(fork.options),
-        fork.trace ? JSON.stringify(fork.trace) : null,
-        fork.status,
-        fork.ended,
-      ],
+  /** One commit: idempotency key, run and its history. */
+  async fork(fork: Fork): Promise<Keyed> {
+    return this.keyed(fork.tenant, fork.idempotency, fork.at, async (client) => {
+      const { rows } = await client.query<{ forked: boolean }>({
+        name: 'fork_run',
+        text: 'select engine.fork_run($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13) as forked',
+        values: [
+          fork.tenant,
+          fork.workspace,
+          fork.sourceRun,
+          fork.runId,
+          fork.fromSequence,
+          fork.mode,
+          fork.owner,
+          fork.at,
+          fork.leaseUntil,
+          JSON.stringify(fork.options),
+          fork.trace ? JSON.stringify(fork.trace) : null,
+          fork.status,
+          fork.ended,
+        ],
+      });
+      return rows[0]?.forked === true;
     });
-    return rows[0]?.forked === true;
   }
 
-  /** @returns false when there is no such run there, or it has ended */
-  async wishPause(tenant: string, workspace: string, runId: string, pause: { reason?: string; by: string }, at: Date): Promise<boolean> {
-    const { rows } = await this.pool.query<{ wished: boolean }>({
-      name: 'wish_pause',
-      text: 'select engine.wish_pause($1,$2,$3,$4,$5) as wished',
-      values: [tenant, workspace, runId, JSON.stringify(pause), at],
+  /** `missing` also when the run has ended. */
+  async wishPause(
+    tenant: string,
+    workspace: string,
+    runId: string,
+    pause: { reason?: string; by: string },
+    at: Date,
+    idempotency?: Answered,
+  ): Promise<Keyed> {
+    return this.keyed(tenant, idempotency, at, async (client) => {
+      const { rows } = await client.query<{ wished: boolean }>({
+        name: 'wish_pause',
+        text: 'select engine.wish_pause($1,$2,$3,$4,$5) as wished',
+        values: [tenant, workspace, runId, JSON.stringify(pause), at],
+      });
+      return rows[0]?.wished === true;
     });
-    return rows[0]?.wished === true;
+  }
+
+  /** `work` together with its key, or neither. */
+  private async keyed(
+    tenant: string,
+    idempotency: Answered | undefined,
+    at: Date,
+    work: (client: Pick<pg.ClientBase, 'query'>) => Promise<boolean>,
+  ): Promise<Keyed> {
+    if (!idempotency) return { is: (await work(this.pool)) ? 'done' : 'missing' };
+    const { response, ...claim } = idempotency;
+    try {
+      return await inTransaction(this.pool, tenant, async (client) => {
+        const claimed = await claimKey(client, tenant, claim, response, at);
+        if (claimed.is !== 'claimed') return claimed;
+        if (!(await work(client))) throw new NothingThere();
+        return { is: 'done' };
+      });
+    } catch (error) {
+      if (error instanceof NothingThere) return { is: 'missing' };
+      throw error;
+    }
   }
 
   async children(tenant: string, runId: string): Promise<readonly { runId: string; status: RunStatus }[]> {
@@ -387,6 +426,9 @@ export class RunLog {
     return inTransaction(this.pool, tenant, async (client) => (await client.query<Row>(text, values)).rows);
   }
 }
+
+/** Rolls a transaction back, with the key it had claimed. */
+class NothingThere extends Error {}
 
 export const isSqlState = (error: unknown, state: string): error is Error & { code: string; detail?: string } =>
   error instanceof Error && (error as { code?: unknown }).code === state;

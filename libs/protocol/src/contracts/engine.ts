@@ -1,10 +1,21 @@
 import { z } from 'zod';
 import { contract } from '../contract.js';
 import { Description } from '../capabilities.js';
+import { ErrorEnvelope } from '../errors.js';
 import { RunEvent } from '../events.js';
 import { RunId, WorkflowId } from '../ids.js';
 import { Json, JsonObject } from '../json.js';
-import { Configurable, DRAIN_POLICIES, OpenInterrupt, RunError, RunMetadata, RunSnapshot, RunStatus, RunSummary } from '../runs.js';
+import {
+  Configurable,
+  DRAIN_POLICIES,
+  MAX_BULK_CANCEL,
+  OpenInterrupt,
+  RunError,
+  RunMetadata,
+  RunSnapshot,
+  RunStatus,
+  RunSummary,
+} from '../runs.js';
 import { WorkflowDefinition } from '../workflow.js';
 
 /**
@@ -135,6 +146,25 @@ export const engine = {
     access: ['runs:cancel'],
     input: z.strictObject({ runId: RunId, reason: z.string().max(512).optional(), idempotency: Idempotency.optional() }),
     output: z.strictObject({ runId: RunId, status: RunStatus, alreadyTerminal: z.boolean().optional(), replayed: z.boolean() }),
+  }),
+  /**
+   * Cancels many runs. Each has its own verdict, in the order asked: cancelled, `run_terminal` when it had ended otherwise,
+   * `not_found`. A repeat with the same key decides the same. Errors: idempotency_key_mismatch. (wire §4.5)
+   */
+  cancelRuns: contract('engine.runs.cancel', {
+    access: ['runs:cancel'],
+    deadlineMs: 15_000,
+    input: z.strictObject({
+      runIds: z.array(z.string()).min(1).max(MAX_BULK_CANCEL),
+      reason: z.string().max(512).optional(),
+      idempotency: Idempotency.optional(),
+    }),
+    output: z.strictObject({
+      results: z.array(
+        z.strictObject({ runId: z.string(), ok: z.boolean(), status: RunStatus.optional(), error: ErrorEnvelope.optional() }),
+      ),
+      replayed: z.boolean(),
+    }),
   }),
   /**
    * Answers an interrupt, addressed by node or by interrupt id. First answer wins. Errors: interrupt_not_found,
