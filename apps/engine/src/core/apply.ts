@@ -72,14 +72,12 @@ const HANDLERS: Handlers = {
       : state;
   },
   'approval.requested': (state) => state,
-  'approval.received': (state, { payload }) => {
+  'approval.received': (state, { payload, facts }) => {
     const interrupt = openInterrupts(state).find(({ nodeId, kind }) => nodeId === payload.nodeId && kind === 'approval');
     if (!interrupt) return state;
-    const votes = [
-      ...interrupt.votes.filter(({ voter }) => voter !== payload.decidedBy),
-      { voter: payload.decidedBy, action: payload.action },
-    ];
-    return withInterrupt(state, { ...interrupt, votes });
+    const voter = facts?.voter ?? payload.decidedBy;
+    const others = interrupt.votes.filter((vote) => vote.voter !== voter);
+    return withInterrupt(state, { ...interrupt, votes: [...others, { voter, action: payload.action }] });
   },
   'clarification.requested': (state) => state,
   'clarification.resolved': (state) => state,

@@ -1,5 +1,6 @@
 import type { Condition, Json } from '@isthmus/protocol';
-import { evaluate, expressionProblem, firstLine, matches, regexProblem } from './expression.js';
+import { at, evaluate, expressionProblem, firstLine, needle } from './expression.js';
+import { matches, regexProblem } from './regex.js';
 
 export { expressionProblem };
 
@@ -13,9 +14,13 @@ const TESTS: { readonly [K in Kind]: Test } = {
   equals: (left, right) => same(left, right),
   notEquals: (left, right) => !same(left, right),
   contains: (left, right) =>
-    typeof left === 'string' ? left.includes(String(right)) : Array.isArray(left) && left.some((item) => same(item, right)),
+    typeof left === 'string' ? left.includes(needle(String(right))) : Array.isArray(left) && left.some((item) => same(item, right)),
   regex: (left, right) => left !== undefined && matches(String(right), typeof left === 'string' ? left : JSON.stringify(left)),
-  expression: (_left, _right, { expression }, scope) => evaluate(expression ?? '', scope) === true,
+  expression: (_left, _right, { expression }, scope) => {
+    const value = evaluate(expression ?? '', scope);
+    if (typeof value !== 'boolean') throw new Error('it yields neither true nor false');
+    return value;
+  },
 };
 
 /** An expression alone is an expression; anything else that says no type compares. */
@@ -45,14 +50,6 @@ export function test(condition: Condition, scope: Scope): Verdict {
   } catch (error) {
     return { is: 'error', message: firstLine(error) };
   }
-}
-
-/** The value at a dotted path; undefined where there is none. Own members only: names come from outside. */
-export function at(value: Json, path: string): Json | undefined {
-  return path.split('.').reduce<Json | undefined>((item, name) => {
-    if (typeof item !== 'object' || item === null || !Object.hasOwn(item, name)) return undefined;
-    return (item as { readonly [key: string]: Json })[name];
-  }, value);
 }
 
 /** Deep JSON equality; the order of members does not matter. */

@@ -36,6 +36,8 @@ export type Asked = { readonly request: InterruptRequest; readonly artifact?: Va
 /** Whose answer it is: a principal, as authz knows it. */
 export type Wish =
   | { readonly type: 'start'; readonly started: Omit<Payload<'run.started'>, 'engineVersion' | 'activityIdentityRecipe'> }
+  /** What follows from where the run stands, with nothing executed: a run whose first nodes are all disabled has no other wish. */
+  | { readonly type: 'proceed' }
   | { readonly type: 'begin'; readonly nodeId: string; readonly maxExecutions: number }
   | { readonly type: 'announce'; readonly event: NewEvent<'agent.toolCalled'> }
   | { readonly type: 'report'; readonly nodeId: string; readonly outcome: Outcome; readonly edges: Readonly<Record<string, boolean>> }
@@ -63,8 +65,12 @@ const rejected = (error: WopError): Decision => ({ is: 'rejected', error });
 type Deciders = { readonly [T in Command['type']]: (graph: Graph, state: RunState, command: Extract<Command, { type: T }>) => Decision };
 
 const DECIDERS: Deciders = {
-  start: (_graph, _state, { started }) =>
-    events({ type: 'run.started', payload: { ...started, engineVersion: String(ENGINE_VERSION), activityIdentityRecipe: RECIPE } }),
+  start: (_graph, state, { started }) =>
+    state.head >= 0
+      ? NOTHING
+      : events({ type: 'run.started', payload: { ...started, engineVersion: String(ENGINE_VERSION), activityIdentityRecipe: RECIPE } }),
+
+  proceed: () => NOTHING,
 
   // The node that would go over the ceiling gets no node.started. (RFC 0058)
   begin: (graph, state, { nodeId, maxExecutions }) => {
@@ -140,7 +146,9 @@ const DECIDERS: Deciders = {
  */
 export function decide(graph: Graph, state: RunState, command: Command): Decision {
   const decision = (DECIDERS[command.type] as (graph: Graph, state: RunState, command: Command) => Decision)(graph, state, command);
-  if (decision.is === 'rejected' || decision.events.length === 0) return decision;
+  if (decision.is === 'rejected') return decision;
+  // run.started is committed alone, with the run's row; what follows from it is the driver's to append.
+  if (command.type === 'start' || (decision.events.length === 0 && command.type !== 'proceed')) return decision;
   const after = decision.events.reduce((now, event) => apply(now, logged(event, now.head + 1, command.at)), state);
   return { is: 'events', events: [...decision.events, ...consequences(graph, after, command.at)] };
 }
@@ -299,14 +307,16 @@ const RESOLVERS: { readonly [K in Interrupt['kind']]: (state: RunState, interrup
         payload: {
           nodeId,
           action,
-          decidedBy: verdict.voter,
+          decidedBy: by,
           ...(comment !== undefined && { comment }),
           ...(feedback !== undefined && { feedback }),
           ...details,
         },
+        ...(verdict.voter !== by && { facts: { voter: verdict.voter } }),
       };
       if (verdict.is === 'open') return events(received);
-      const value = { ...parsed.data, action: verdict.action, decidedBy: verdict.voter } as unknown as Json;
+      const { voter: _, ...given } = parsed.data;
+      const value = { ...given, action: verdict.action, decidedBy: by, ...(verdict.voter !== by && { voter: verdict.voter }) } as Json;
       return events(
         received,
         {

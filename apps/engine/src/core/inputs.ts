@@ -15,7 +15,8 @@ type Port = { readonly value: Json | undefined; readonly untrusted: boolean };
 
 /** What a node gets: its ports, then what edges bring to ports it does not define itself. */
 export function resolveInputs(graph: Graph, state: RunState, node: WorkflowNode, read: Read): Resolved {
-  const inputs: Record<string, Json> = {};
+  // Names of ports come from authors: none of them is the prototype.
+  const inputs: Record<string, Json> = Object.create(null) as Record<string, Json>;
   let untrusted = false;
   for (const [name, port] of Object.entries(node.inputs)) {
     try {
@@ -40,7 +41,9 @@ export function resolveInputs(graph: Graph, state: RunState, node: WorkflowNode,
     if (edge.targetInput === undefined || Object.hasOwn(inputs, edge.targetInput) || state.edges.get(edge.id) === false) continue;
     const outputs = state.nodes.get(edge.sourceNodeId)?.outputs;
     if (!outputs) continue;
-    const value = member(read(outputs), edge.sourceOutput ?? 'output') ?? (edge.sourceOutput === undefined ? read(outputs) : undefined);
+    const whole = read(outputs);
+    const named = member(whole, edge.sourceOutput ?? 'output');
+    const value = named === undefined && edge.sourceOutput === undefined ? whole : named;
     if (value === undefined) continue;
     inputs[edge.targetInput] = value;
     untrusted ||= isUntrusted(outputs);

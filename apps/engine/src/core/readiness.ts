@@ -45,9 +45,10 @@ export function readiness(graph: Graph, state: RunState, nodeId: string): Readin
   return RULES[graph.rules.get(nodeId) ?? 'all_success'](counts);
 }
 
-/** Is someone there to deal with the failure of this node? */
+/** Is someone there to deal with the failure of this node? A disabled node deals with nothing. */
 export function isHandled(graph: Graph, state: RunState, nodeId: string): boolean {
   return (graph.outgoing.get(nodeId) ?? []).some((edge) => {
+    if (graph.nodes.get(edge.targetNodeId)?.disabled) return false;
     const rule = graph.rules.get(edge.targetNodeId);
     return state.edges.get(edge.id) !== false && (rule === 'any_failed' || rule === 'all_complete');
   });

@@ -12,6 +12,8 @@ export type Facts = {
   readonly edges?: Readonly<Record<string, boolean>>;
   /** Where the node's outputs, the variable or the interrupt's `artifactData` stand, when not in the payload. */
   readonly value?: ValueRef;
+  /** Whose vote it is, where the answer named somebody else than the principal who gave it. */
+  readonly voter?: string;
 };
 
 /** A fact in the log, as the engine reads it. `at` is milliseconds since 1970. */

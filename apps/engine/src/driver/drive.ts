@@ -53,6 +53,7 @@ export class Drive {
   private readonly stop = new AbortController();
   private leaseEnd: number;
   private isStale = false;
+  private turn: Promise<unknown> = Promise.resolve();
   private wake: () => void = () => undefined;
   private readonly watchers = new Set<(outcome: RunOutcome) => void>();
 
@@ -69,6 +70,13 @@ export class Drive {
   }
   get epoch(): number {
     return this.held.epoch;
+  }
+
+  get head(): number {
+    return this.state.head;
+  }
+  get isOver(): boolean {
+    return this.stop.signal.aborted;
   }
 
   /** The log may have grown by someone else's hand: look before going on. */
@@ -104,7 +112,7 @@ export class Drive {
     await this.loadValues();
     for (;;) {
       if (this.stop.signal.aborted) return;
-      const step = await this.pass();
+      const step = await this.inTurn(() => this.pass());
       if (step === 'done') return;
       if (step === 'wait') await this.untilWoken();
     }
@@ -113,12 +121,14 @@ export class Drive {
   /** One pass: reports that came in, everything that runs at once, one append, then the launch of what goes outside. */
   private async pass(): Promise<Step> {
     if (this.isStale) await this.catchUp();
+    if (this.isOver) return 'done';
     const { clock, settings } = this.tools;
     const now = clock.now();
     const batch = new Batch(this.held.graph, this.state);
     const taken = this.reports.splice(0);
     for (const report of taken) batch.add(report);
     this.overdue(batch, now);
+    if (this.state.head === 0) batch.add({ type: 'proceed', at: now });
     const { launches, isExhausted } = this.runAtOnce(batch, now);
     const ended = isTerminal(batch.state.status);
     const isIdle = ended || (launches.length === 0 && this.inFlight.size === 0 && !isExhausted && !this.nap(now));
@@ -167,7 +177,8 @@ export class Drive {
       );
       if (ready.length === 0) return { launches, isExhausted: false };
       for (const effect of ready) {
-        if (executed >= PASS_NODES || clock.monotonic() - started > PASS_MS) return { launches, isExhausted: true };
+        const isLate = executed > 0 && clock.monotonic() - started > PASS_MS;
+        if (executed >= PASS_NODES || isLate) return { launches, isExhausted: true };
         if (effect.is === 'begin') batch.add({ type: 'begin', nodeId: effect.nodeId, maxExecutions: this.executionLimit(), at: now });
         if (isTerminal(batch.state.status)) return { launches: [], isExhausted: false };
         seen.add(effect.nodeId);
@@ -270,7 +281,18 @@ export class Drive {
   }
 
   /** Appends outside of a pass: the announcement is durable before the call goes out. */
-  private async announce(event: Extract<Command, { type: 'announce' }>['event']): Promise<void> {
+  private announce(event: Extract<Command, { type: 'announce' }>['event']): Promise<void> {
+    return this.inTurn(() => this.appendAnnouncement(event));
+  }
+
+  /** One after the other: folding and appending read the state, wait, and write it. */
+  private inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const mine = this.turn.then(work, work);
+    this.turn = mine.catch(() => undefined);
+    return mine;
+  }
+
+  private async appendAnnouncement(event: Extract<Command, { type: 'announce' }>['event']): Promise<void> {
     for (;;) {
       if (this.isStale) await this.catchUp();
       if (this.stop.signal.aborted) throw new Error('the lease is gone');
@@ -335,7 +357,8 @@ export class Drive {
     const outcome = this.outcomeOf(nodeId, result);
     if (outcome.is === 'suspended') return { type: 'report', nodeId, outcome, edges: {}, at };
     const output: Json = outcome.is === 'completed' ? this.values.read(outcome.outputs) : { error: outcome.error as unknown as JsonObject };
-    const edges: Record<string, boolean> = {};
+    // Ids of edges come from authors: none of them is the prototype.
+    const edges: Record<string, boolean> = Object.create(null) as Record<string, boolean>;
     for (const edge of this.held.graph.outgoing.get(nodeId) ?? []) {
       if (!edge.condition) continue;
       const { variables, inputs } = scopeOf(state, this.values.read);
@@ -379,7 +402,7 @@ export class Drive {
       is: 'completed',
       outputs: this.values.keep(`node:${nodeId}`, outputs, untrusted),
       ...(sets && {
-        sets: sets.map(({ name, value }) => ({ name, next: this.values.keep(`variable:${name}:${nodeId}`, value, untrusted) })),
+        sets: sets.map(({ name, value }) => ({ name, next: this.values.keep(`variable:${nodeId}/${name}`, value, untrusted) })),
       }),
       ...(before && { before }),
     };

@@ -2,7 +2,19 @@ import { Controller, Inject } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { currentCarrier, Ids } from '@isthmus/chassis';
 import { From, Handle } from '@isthmus/messaging';
-import { type Caller, engine, type JsonObject, type Output, ownerOf, type Parsed, toRunEvent, WopError } from '@isthmus/protocol';
+import {
+  type Caller,
+  engine,
+  isRunId,
+  type JsonObject,
+  maskCredentials,
+  MESSAGE_BUDGET_BYTES,
+  type Output,
+  ownerOf,
+  type Parsed,
+  toRunEvent,
+  WopError,
+} from '@isthmus/protocol';
 import { Batch } from '../core/batch.js';
 import { fold } from '../core/apply.js';
 import { seed } from '../core/inputs.js';
@@ -15,6 +27,8 @@ import { Values } from '../driver/values.js';
 import { RunLog, refsOf } from '../store/run-log.js';
 import { Workflows } from '../store/workflows.js';
 import { checkConfigurable } from '../schema-check.js';
+import { bytesOf, fittedOutcome, fittedPage, fittedSnapshot } from './budget.js';
+import { afterOf, cursorAfter } from './cursor.js';
 
 /** Bytes of payload in one page of events: the message around it stays in its budget. */
 const PAGE_BYTES = 256 * 1024;
@@ -42,7 +56,7 @@ export class RunsHandler {
         throw new WopError('validation_error', `The inputs are not valid: "${problem.path}" ${problem.message}.`, {
           issues: [...problems],
         });
-      checkConfigurable(graph.definition.configurableSchema, input.configurable);
+      checkConfigurable(graph.definition.configurableSchema, input.configurable as JsonObject | undefined);
 
       const runId = this.ids.run();
       const { at, until, end } = this.runs.lease();
@@ -94,7 +108,9 @@ export class RunsHandler {
       const row = { ...run, status: 'running' as const, head: 0, epoch: 1, startedAt: at, endedAt: null };
       const drive = this.runs.start({ run: row, graph, state: batch.state, epoch: 1, takeovers: 0, leaseEnd: end });
       const settled = input.holdMs > 0 ? await this.runs.settle(drive, input.holdMs) : undefined;
-      return { runId, status: 'running', replayed: false, ...(settled && { settled }) };
+      // Outputs that do not fit are told, with their size, to whoever reads the run.
+      const fits = settled && bytesOf(settled) <= MESSAGE_BUDGET_BYTES;
+      return { runId, status: 'running', replayed: false, ...(fits && { settled }) };
     }
   }
 
@@ -127,11 +143,10 @@ export class RunsHandler {
     const graph = await this.workflows.graph(run, run.workflowId, run.revision);
     const values = new Values();
     values.learn(await this.log.values(caller.tenant, runId, refsOf(state)));
-    return {
-      ...base,
-      ...(want.includes('snapshot') && { snapshot: snapshotOf(graph, state, run.revision, run.options, values.read) }),
-      ...(want.includes('outcome') && { outcome: outcomeOf(graph, state, values.read) }),
-    };
+    const outcome = want.includes('outcome') ? fittedOutcome(outcomeOf(graph, state, values.read)) : undefined;
+    const answer = { ...base, ...(outcome && { outcome }) };
+    if (!want.includes('snapshot')) return answer;
+    return { ...answer, snapshot: fittedSnapshot(snapshotOf(graph, state, run.revision, run.options, values.read), bytesOf(answer)) };
   }
 
   @Handle(engine.runHeads)
@@ -144,7 +159,7 @@ export class RunsHandler {
     @From() caller: Caller,
     @Payload() { status, workflowId, tag, cursor, limit }: Parsed<typeof engine.listRuns>,
   ): Promise<Output<typeof engine.listRuns>> {
-    const before = cursor === undefined ? undefined : runIdOf(cursor);
+    const before = cursor === undefined ? undefined : afterOf(cursor, isRunId);
     const rows = await this.log.list(caller.tenant, caller.workspace, {
       limit: limit + 1,
       ...(before && { before }),
@@ -163,8 +178,9 @@ export class RunsHandler {
         ...(endedAt && { completedAt: endedAt.toISOString() }),
         ...(options.tags && { tags: [...options.tags] }),
       }));
-    const last = runs.at(-1);
-    return { runs, ...(rows.length > limit && last && { nextCursor: Buffer.from(last.runId).toString('base64url') }) };
+    const page = fittedPage(runs);
+    const last = page.at(-1);
+    return { runs: [...page], ...(rows.length > page.length && last && { nextCursor: cursorAfter(last.runId) }) };
   }
 
   @Handle(engine.cancelRun)
@@ -205,22 +221,17 @@ export class RunsHandler {
 const unknownWorkflow = (workflowId: string): WopError =>
   new WopError(
     'validation_error',
-    `There is no workflow "${workflowId}" in this workspace. Register it with PUT /v1/host/isthmus/workflows/${workflowId}.`,
+    maskCredentials(
+      `There is no workflow "${workflowId}" in this workspace. Register it with PUT /v1/host/isthmus/workflows/${workflowId}.`,
+    ),
     { path: 'workflowId' },
   );
-
-function runIdOf(cursor: string): string {
-  const runId = Buffer.from(cursor, 'base64url').toString();
-  if (!/^[0-9a-f-]{36}$/.test(runId))
-    throw new WopError('validation_error', 'The cursor is not one that this list gave out.', { path: 'cursor' });
-  return runId;
-}
 
 /** A page within the budget, of events that were read for another purpose as well. */
 function paged<E extends { readonly payload: unknown }>(events: readonly E[]): { events: readonly E[]; more: boolean } {
   let bytes = 0;
   const fits = events.findIndex((event, index) => {
-    bytes += JSON.stringify(event.payload).length + 200;
+    bytes += Buffer.byteLength(JSON.stringify(event.payload)) + 200;
     return bytes > PAGE_BYTES && index > 0;
   });
   return fits < 0 ? { events, more: false } : { events: events.slice(0, fits), more: true };

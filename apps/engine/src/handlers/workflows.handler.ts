@@ -2,7 +2,17 @@ import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { Clock } from '@isthmus/chassis';
 import { Bell, From, Handle } from '@isthmus/messaging';
-import { BELLS, type Caller, engine, type JsonObject, maskCredentials, type Output, type Parsed, WopError, WorkflowId } from '@isthmus/protocol';
+import {
+  BELLS,
+  type Caller,
+  engine,
+  type JsonObject,
+  maskCredentials,
+  type Output,
+  type Parsed,
+  WopError,
+  WorkflowId,
+} from '@isthmus/protocol';
 import { compile } from '../core/graph.js';
 import { checkNodes, exposuresOf } from '../nodes/index.js';
 import { checkSchema } from '../schema-check.js';

@@ -33,7 +33,8 @@ export const invokeTool = effectNode({
           );
         const asked = Object.entries(reply.inputRequests).map(([key, request]) => ({
           key,
-          interrupt: `${call.callId}:${round}:${key}`,
+          // Ids of nodes hold no slash: a key that the remote side chose is never the key of another node.
+          interrupt: `${call.callId}/${round}/${key}`,
           request,
         }));
         const unknown = asked.find(

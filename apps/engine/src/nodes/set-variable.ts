@@ -17,7 +17,8 @@ export const setVariable = pureNode({
     }),
   inputs: z.looseObject({ value: Json.optional() }),
   run: ({ nodeId, untrusted }, config, inputs) => {
-    const value = inputs.value ?? config.value;
+    // Null is a value, too.
+    const value = inputs.value === undefined ? config.value : inputs.value;
     if (value === undefined)
       return failed('variable_missing', `Node "${nodeId}" (core.setVariable) has neither an input nor a config "value".`);
     const name = config.variableName ?? config.name ?? '';

@@ -1,8 +1,9 @@
 import type { Json } from '@isthmus/protocol';
 
-/** Invisible characters that could hide a marker from a reader but not from a model. */
-const INVISIBLE = /[\u200B-\u200F\u2028-\u202E\u2060-\u2064\uFEFF\u00AD]/g;
-const MARKER = /<(\/?)UNTRUSTED/gi;
+/** Characters that could hide a marker from a reader but not from a model: control, format, default-ignorable, line separators. */
+const HIDDEN = '[\\p{Cc}\\p{Cf}\\p{Default_Ignorable_Code_Point}\\u2028\\u2029]*';
+/** Hidden characters may stand between any two. The slash brings its own, so that a run of them is walked once. */
+const MARKER = new RegExp(`<${HIDDEN}(?:(/)${HIDDEN})?${[...'UNTRUSTED'].join(HIDDEN)}`, 'giu');
 
 /**
  * A tool result, fenced for a model's eyes. Text that already looks fenced is fenced again, and a marker inside it is
@@ -14,9 +15,4 @@ export function markUntrusted(toolName: string, value: Json): string {
   return `<UNTRUSTED tool="${name}">${defused(text)}</UNTRUSTED>`;
 }
 
-function defused(text: string): string {
-  const bare = text.replace(INVISIBLE, '');
-  const suspect = bare !== text && MARKER.test(bare) ? bare : text;
-  MARKER.lastIndex = 0;
-  return suspect.replace(MARKER, (_, slash: string) => `&lt;${slash}UNTRUSTED`);
-}
+const defused = (text: string): string => text.replace(MARKER, (_, slash = '') => `&lt;${slash}UNTRUSTED`);
