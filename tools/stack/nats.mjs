@@ -65,13 +65,18 @@ export async function startNats({ watch = {}, logFile, signal, rooms = 0 } = {})
 
 /** One account each; who names none is in the first. The password guards nothing: the server is on loopback and holds nothing. */
 function writeRooms(home, rooms) {
+  const file = path.join(home, 'nats.conf');
+  writeFileSync(file, roomsConfig(rooms));
+  return file;
+}
+
+/** The text of that configuration. */
+export function roomsConfig(rooms) {
   const accounts = Array.from(
     { length: rooms },
     (_, index) => `room${index + 1} { users: [{ user: "room-${index + 1}", password: "room" }] }`,
   );
-  const file = path.join(home, 'nats.conf');
-  writeFileSync(file, `accounts {\n${accounts.join('\n')}\n}\nno_auth_user: "room-1"\n`);
-  return file;
+  return `accounts {\n${accounts.join('\n')}\n}\nno_auth_user: "room-1"\n`;
 }
 
 /** Throws one clear sentence unless the user's own server answers. */

@@ -3,9 +3,12 @@ import { requireDevDir } from '../paths.mjs';
 import { complain, step } from '../say.mjs';
 import { setUp } from '../setup.mjs';
 import { Ledger, sweep } from '../stack/ledger.mjs';
-import { findNats, requireNats, startNats } from '../stack/nats.mjs';
+import { findNats, requireNats, roomsConfig, startNats } from '../stack/nats.mjs';
 import { runChecks } from './checks.mjs';
 import { runJest } from './jest.mjs';
+
+/** A NATS account for each jest worker there could be. */
+const ROOMS = 64;
 
 /** Answers the exit code. */
 export async function test(args) {
@@ -50,6 +53,16 @@ async function backing({ ledger, stops, signal }) {
   const { startPostgres } = await import('../stack/postgres.mjs');
   const { borrowDatabase } = await import('./database.mjs');
   const { deploy } = await import('../migrate.mjs');
+  const { chooseBackend, startContainers } = await import('./containers.mjs');
+  if (!process.env.DATABASE_URL && !process.env.NATS_URL && (await chooseBackend()) === 'docker') {
+    let containers;
+    await step('test Postgres and NATS started in containers', async () => {
+      containers = await startContainers({ natsConfig: roomsConfig(ROOMS) });
+      stops.push(containers.stop);
+    });
+    await step('test database migrated', async () => void (await deploy(containers.databaseUrl)));
+    return { TEST_DATABASE_URL: containers.databaseUrl, TEST_NATS_URL: containers.natsUrl };
+  }
   let databaseUrl;
   await step(process.env.DATABASE_URL ? 'test database made' : 'test Postgres started', async () => {
     const postgres = process.env.DATABASE_URL ? await borrowDatabase(process.env.DATABASE_URL) : await startPostgres({ watch: { ledger } });
@@ -60,7 +73,7 @@ async function backing({ ledger, stops, signal }) {
   let natsUrl = process.env.NATS_URL;
   if (!natsUrl) {
     await step('test NATS started', async () => {
-      const nats = await startNats({ watch: { ledger }, rooms: 64 });
+      const nats = await startNats({ watch: { ledger }, rooms: ROOMS });
       stops.push(nats.stop);
       natsUrl = nats.url;
     });

@@ -16,6 +16,7 @@ import { LifecycleHandler } from './handlers/lifecycle.handler.js';
 import { TokensHandler } from './handlers/tokens.handler.js';
 import { DescribeHandler } from './handlers/describe.handler.js';
 import { RunsHandler } from './handlers/runs.handler.js';
+import { SeamHandler } from './handlers/seam.handler.js';
 import { WorkflowsHandler } from './handlers/workflows.handler.js';
 import { IdempotencyKeys } from './store/idempotency-keys.js';
 import { Invocations } from './store/invocations.js';
@@ -52,7 +53,7 @@ export class EngineModule implements OnModuleInit, OnApplicationShutdown {
     return {
       module: EngineModule,
       imports: [ChassisModule.forRoot(config), MessagingModule.forRoot({ service: 'engine', natsUrl: config.NATS_URL, passports: true })],
-      controllers: [RunsHandler, LifecycleHandler, TokensHandler, WorkflowsHandler, WebhooksHandler, DescribeHandler],
+      controllers: [RunsHandler, LifecycleHandler, TokensHandler, WorkflowsHandler, WebhooksHandler, SeamHandler, DescribeHandler],
       providers: [
         {
           provide: POOL,

@@ -11,6 +11,7 @@ import {
 } from '@isthmus/protocol';
 import {
   type BootedService,
+  type BootOptions,
   bootService,
   callerOf,
   type PassportIssuer,
@@ -44,7 +45,7 @@ export class EngineRig {
     return rig;
   }
 
-  async boot(settings: Record<string, string> = {}): Promise<BootedService> {
+  async boot(settings: Record<string, string> = {}, overrides: BootOptions['overrides'] = []): Promise<BootedService> {
     const config = Config.parse({
       SERVICE_NAME: 'engine',
       NATS_URL: testNats(),
@@ -53,7 +54,7 @@ export class EngineRig {
       SWEEP_MS: '50',
       ...settings,
     });
-    const booted = await bootService(EngineModule.forRoot(config), { service: 'engine' });
+    const booted = await bootService(EngineModule.forRoot(config), { service: 'engine', overrides });
     this.engines.push(booted);
     return booted;
   }

@@ -7,6 +7,7 @@ import { ServicePassports } from './auth/service-passports.js';
 import type { Config } from './config.js';
 import { DiscoveryController } from './discovery/discovery.controller.js';
 import { Discovery } from './discovery/discovery.js';
+import { AuditController } from './host/audit.controller.js';
 import { MountsController } from './host/mounts.controller.js';
 import { WebhooksController } from './host/webhooks.controller.js';
 import { WorkflowsController } from './host/workflows.controller.js';
@@ -20,6 +21,7 @@ import { LifecycleController } from './runs/lifecycle.controller.js';
 import { ReportsController } from './runs/reports.controller.js';
 import { RunWatch } from './runs/run-watch.js';
 import { RunsController } from './runs/runs.controller.js';
+import { SEAM_CONTROLLERS, SEAM_PROVIDERS } from './seams/index.js';
 
 @Module({})
 export class AppModule {
@@ -37,9 +39,20 @@ export class AppModule {
         WorkflowsController,
         WebhooksController,
         MountsController,
+        AuditController,
         McpController,
+        ...(config.OPENWOP_TEST_SEAM_ENABLED ? SEAM_CONTROLLERS : []),
       ],
-      providers: [Door, Inflight, Credentials, ServicePassports, RunWatch, Discovery, { provide: APP_FILTER, useClass: EnvelopeFilter }],
+      providers: [
+        Door,
+        Inflight,
+        Credentials,
+        ServicePassports,
+        RunWatch,
+        Discovery,
+        { provide: APP_FILTER, useClass: EnvelopeFilter },
+        ...(config.OPENWOP_TEST_SEAM_ENABLED ? SEAM_PROVIDERS : []),
+      ],
     };
   }
 }

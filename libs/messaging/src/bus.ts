@@ -17,7 +17,7 @@ const ID = '1';
 /** A service that restarts is back within this: nobody was asked yet, so asking again is safe. */
 const PATIENCE_MS = 3_000;
 const RETRY_MS = 50;
-/** A handler that tells it is alive every second and was silent for this long is gone. */
+/** A handler that tells it is alive at once and every second, and was silent for this long, is gone. */
 const SILENCE_MS = 3_500;
 
 /**
@@ -38,19 +38,29 @@ export class Bus {
     const watch = contract.heartbeat ? new Heartbeat(connection) : undefined;
     const head = headersOf(options.passport, deadlineMs, watch?.subject);
     try {
-      const reply = await race(this.ask(connection, contract.subject, body, head, deadlineMs), options.signal, watch?.silent);
+      const reply = await race(this.ask(connection, contract.subject, body, head, deadlineMs, watch), options.signal, watch?.silent);
       return answerOf<C>(reply, contract);
     } finally {
       watch?.stop();
     }
   }
 
-  private async ask(connection: NatsConnection, subject: string, body: string, head: MsgHdrs, deadlineMs: number): Promise<Msg> {
+  private async ask(
+    connection: NatsConnection,
+    subject: string,
+    body: string,
+    head: MsgHdrs,
+    deadlineMs: number,
+    watch: Heartbeat | undefined,
+  ): Promise<Msg> {
     const patience = Math.min(PATIENCE_MS, deadlineMs);
     for (let waited = 0; ; waited += RETRY_MS) {
       try {
-        return await connection.request(subject, body, { timeout: deadlineMs, headers: head });
+        const reply = connection.request(subject, body, { timeout: deadlineMs, headers: head });
+        watch?.expect();
+        return await reply;
       } catch (error) {
+        watch?.rest();
         if (!isNoResponder(error) || waited >= patience) throw unavailable(subject, error);
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }
@@ -58,34 +68,53 @@ export class Bus {
   }
 }
 
-/** Hears the handler's process once a second; `silent` rejects when it stops. Before the first sound only the deadline counts. */
+/** Hears the handler's process at once and every second; `silent` rejects when it is not, or no longer, heard. */
 class Heartbeat {
   readonly subject = createInbox();
   readonly silent: Promise<never>;
   private timer: NodeJS.Timeout | undefined;
+  private asked = 0;
   private readonly stopListening: () => void;
+  private fail: (error: Error) => void = () => undefined;
 
-  constructor(connection: NatsConnection) {
-    let fail: (error: Error) => void = () => undefined;
+  constructor(private readonly connection: NatsConnection) {
     this.silent = new Promise<never>((_, reject) => {
-      fail = reject;
+      this.fail = reject;
     });
     this.silent.catch(() => undefined);
-    const subscription = connection.subscribe(this.subject, {
-      callback: () => {
-        clearTimeout(this.timer);
-        this.timer = setTimeout(
-          () => fail(new WopError('service_unavailable', 'The part of the host that was working on this went away.', { lost: true })),
-          SILENCE_MS,
-        );
-      },
-    });
+    const subscription = connection.subscribe(this.subject, { callback: () => this.heard() });
     this.stopListening = () => subscription.unsubscribe();
   }
 
-  stop(): void {
+  /**
+   * A request went out. Whoever takes it may die before its first sound, and NATS before it hands it on: so silence counts from
+   * when NATS has the request (or has lost its connection over it), not from the first sound.
+   */
+  expect(): void {
+    const asked = ++this.asked;
+    const isWaiting = (): boolean => asked === this.asked && this.timer === undefined;
+    const begin = (): void => void (isWaiting() && this.heard());
+    this.connection.flush().then(begin, begin);
+  }
+
+  /** Nobody has the request: silence means nothing. */
+  rest(): void {
+    this.asked += 1;
     clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+
+  stop(): void {
+    this.rest();
     this.stopListening();
+  }
+
+  private heard(): void {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(
+      () => this.fail(new WopError('service_unavailable', 'The part of the host that was working on this went away.', { lost: true })),
+      SILENCE_MS,
+    );
   }
 }
 

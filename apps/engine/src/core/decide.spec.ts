@@ -43,6 +43,10 @@ describe('the start of a run', () => {
     });
   });
 
+  it('happens once', () => {
+    given(chain, [started()]).when(start).yields();
+  });
+
   it('is one fact as well where nodes are disabled: what follows is decided when the run is first driven', () => {
     const off = graphOf([{ id: 'a', disabled: true }, 'b'], ['a>b']);
     given(off, []).when(start).yields('run.started').when({ type: 'proceed' }).yields('node.skipped:a', 'node.skipped:b', 'run.completed');

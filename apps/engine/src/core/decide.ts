@@ -23,8 +23,8 @@ const alive = <T extends Command['type']>(decider: Deciders[T]): Deciders[T] =>
 const failure = (code: string, message: string): NewEvent => ({ type: 'run.failed', payload: { error: { code, message } } });
 
 const DECIDERS: Deciders = {
-  start: (_graph, _state, { started, inputRefs }) =>
-    events({
+  start: (_graph, state, { started, inputRefs }) =>
+    state.head >= 0 ? NOTHING : events({
       type: 'run.started',
       payload: { ...started, engineVersion: String(ENGINE_VERSION), activityIdentityRecipe: RECIPE },
       ...(inputRefs && { facts: { inputs: inputRefs } }),

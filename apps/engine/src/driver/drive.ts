@@ -89,6 +89,13 @@ export class Drive {
     return this.held.epoch;
   }
 
+  get head(): number {
+    return this.state.head;
+  }
+  get isOver(): boolean {
+    return this.stop.signal.aborted;
+  }
+
   /** The log, or what stands beside it, may have changed by someone else's hand: look before going on. */
   poke(): void {
     this.isStale = true;
@@ -138,7 +145,7 @@ export class Drive {
   /** One pass: reports that came in, everything that runs at once, one append, then the launch of what goes outside. */
   private async pass(): Promise<Step> {
     if (this.isStale) await this.catchUp();
-    if (this.stop.signal.aborted) return 'done';
+    if (this.isOver) return 'done';
     const now = this.tools.clock.now();
     const batch = new Batch(this.held.graph, this.state);
     const taken = this.reports.splice(0);
@@ -214,7 +221,8 @@ export class Drive {
       if (ready.length === 0) return { launches, isExhausted: false };
       for (const effect of ready) {
         const { nodeId } = effect;
-        if (executed >= PASS_NODES || clock.monotonic() - started > PASS_MS) return { launches, isExhausted: true };
+        const isLate = executed > 0 && clock.monotonic() - started > PASS_MS;
+        if (executed >= PASS_NODES || isLate) return { launches, isExhausted: true };
         if (effect.is === 'begin') batch.add({ type: 'begin', nodeId, maxExecutions, at: now });
         if (isTerminal(batch.state.status)) return { launches: [], isExhausted: false };
         executed += 1;

@@ -106,7 +106,8 @@ export class NodeRunner {
     const { variables, inputs } = scopeOf(state, this.values.read);
     const sets = outcome.is === 'completed' ? (outcome.sets ?? []) : [];
     const seen = { ...variables, ...Object.fromEntries(sets.map(({ name, next }) => [name, this.values.read(next)])) };
-    const verdicts: Record<string, boolean> = {};
+    // Ids of edges come from authors: none of them is the prototype.
+    const verdicts: Record<string, boolean> = Object.create(null) as Record<string, boolean>;
     for (const { id, condition } of edges) {
       const verdict = test(condition ?? {}, { status: outcome.is, output, variables: seen, inputs });
       if (verdict.is === 'error') return `The condition of edge "${id}" could not be evaluated: ${verdict.message}`;
@@ -136,7 +137,7 @@ export class NodeRunner {
     return {
       is: 'completed',
       outputs: keep(`node:${nodeId}`, outputs),
-      sets: sets.map(({ name, value }) => ({ name, next: keep(`variable:${name}:${nodeId}`, value) })),
+      sets: sets.map(({ name, value }) => ({ name, next: keep(`variable:${nodeId}/${name}`, value) })),
       before: [...before, ...written],
     };
   }

@@ -84,6 +84,14 @@ export class Runs implements OnModuleInit {
     return drive;
   }
 
+  /** A run that got a new fact on a lease of this process: its driver looks, or one begins. */
+  goOn(held: Held): void {
+    const known = this.drives.get(held.run.runId)?.drive;
+    // A second driver would abort what the first one has in flight.
+    if (known && known.epoch === held.epoch && !known.isOver) known.poke();
+    else this.start(held);
+  }
+
   /** Waits until the run has ended or waits for the outside, at most `ms`. Undefined when it is still working then. */
   async settle(drive: Drive, ms: number): Promise<RunOutcome | undefined> {
     return new Promise((resolve) => {
@@ -145,6 +153,11 @@ export class Runs implements OnModuleInit {
           drive.renewed(end);
           if (kept.get(drive.runId)) drive.poke();
         } else if (this.drives.get(drive.runId)?.drive === drive) drive.poke();
+      }
+      // A work bell may have been lost: who holds a run for long still hears of an answer.
+      for (const { runId, head } of await this.log.heads([...kept.keys()])) {
+        const drive = this.drives.get(runId)?.drive;
+        if (drive && head > drive.head) drive.poke();
       }
     } catch (error) {
       this.logger.warn('leases could not be renewed', { held: held.length, error });

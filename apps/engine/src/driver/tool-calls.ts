@@ -106,14 +106,13 @@ export class ToolCalls {
     if (claimed.is === 'done') return replay(claimed.outcome);
     try {
       const reply = await this.send(run, call, invocationId, round, deadline, retry, claimed.is === 'unknown');
-      await this.invocations.record(key, { is: 'reply', reply }, this.clock.date());
-      return reply;
+      return replay(await this.invocations.record(key, { is: 'reply', reply }, this.clock.date()));
     } catch (error) {
       // Only what the far side said is an outcome. A call we gave up ourselves (lease lost, run ended) leaves none.
-      if (isWopError(error) && !run.signal.aborted && error.code !== 'invocation_too_late') {
-        await this.invocations.record(key, { is: 'error', error: error.toEnvelope() }, this.clock.date());
-      }
-      throw error;
+      if (!isWopError(error) || run.signal.aborted) throw error;
+      // Nor may the node see it as one: the run is let go, and whoever has it then enters the node again.
+      if (error.code === 'invocation_too_late') throw new Error('the lease ended before the call was made', { cause: error });
+      return replay(await this.invocations.record(key, { is: 'error', error: error.toEnvelope() }, this.clock.date()));
     }
   }
 

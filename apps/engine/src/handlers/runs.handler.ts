@@ -8,6 +8,7 @@ import {
   isRunId,
   type JsonObject,
   maskCredentials,
+  MESSAGE_BUDGET_BYTES,
   type Output,
   ownerOf,
   type Parsed,
@@ -32,6 +33,7 @@ import { NO_FAMILY, RunLog, refsOf, type RunRow } from '../store/run-log.js';
 import { Tokens } from '../tokens.js';
 import { Workflows } from '../store/workflows.js';
 import { checkConfigurable } from '../schema-check.js';
+import { bytesOf, fittedOutcome, fittedPage, fittedSnapshot } from './budget.js';
 import { afterOf, cursorAfter } from './cursor.js';
 
 /** Bytes of payload in one page of events: the message around it stays in its budget. */
@@ -117,7 +119,9 @@ export class RunsHandler {
       const row = { ...run, status: 'running' as const, head: 0, epoch: 1, startedAt: at, endedAt: null, pause: null };
       const drive = this.runs.start({ run: row, graph, state: batch.state, epoch: 1, takeovers: 0, leaseEnd: end });
       const settled = input.holdMs > 0 ? await this.runs.settle(drive, input.holdMs) : undefined;
-      return { runId, status: 'running', replayed: false, ...(settled && { settled }) };
+      // Outputs that do not fit are told, with their size, to whoever reads the run.
+      const fits = settled && bytesOf(settled) <= MESSAGE_BUDGET_BYTES;
+      return { runId, status: 'running', replayed: false, ...(fits && { settled }) };
     }
   }
 
@@ -150,11 +154,10 @@ export class RunsHandler {
     const graph = await this.workflows.graph(run, run.workflowId, run.revision);
     const values = new Values();
     values.learn(await this.log.values(caller.tenant, runId, refsOf(state)));
-    return {
-      ...base,
-      ...(want.includes('snapshot') && { snapshot: await this.snapshot(caller, run, graph, state, values) }),
-      ...(want.includes('outcome') && { outcome: outcomeOf(graph, state, values.read) }),
-    };
+    const outcome = want.includes('outcome') ? fittedOutcome(outcomeOf(graph, state, values.read)) : undefined;
+    const answer = { ...base, ...(outcome && { outcome }) };
+    if (!want.includes('snapshot')) return answer;
+    return { ...answer, snapshot: fittedSnapshot(await this.snapshot(caller, run, graph, state, values), bytesOf(answer)) };
   }
 
   /** Tokens are shown to whoever may answer anyway, and for external events to whoever may read: it is for them to pass on. */
@@ -199,8 +202,9 @@ export class RunsHandler {
         ...(endedAt && { completedAt: endedAt.toISOString() }),
         ...(options.tags && { tags: [...options.tags] }),
       }));
-    const last = runs.at(-1);
-    return { runs, ...(rows.length > limit && last && { nextCursor: cursorAfter(last.runId) }) };
+    const page = fittedPage(runs);
+    const last = page.at(-1);
+    return { runs: [...page], ...(rows.length > page.length && last && { nextCursor: cursorAfter(last.runId) }) };
   }
 
   @Handle(engine.cancelRun)
@@ -251,7 +255,7 @@ const unknownWorkflow = (workflowId: string): WopError =>
 function paged<E extends { readonly payload: unknown }>(events: readonly E[]): { events: readonly E[]; more: boolean } {
   let bytes = 0;
   const fits = events.findIndex((event, index) => {
-    bytes += JSON.stringify(event.payload).length + 200;
+    bytes += Buffer.byteLength(JSON.stringify(event.payload)) + 200;
     return bytes > PAGE_BYTES && index > 0;
   });
   return fits < 0 ? { events, more: false } : { events: events.slice(0, fits), more: true };

@@ -202,7 +202,7 @@ describe('a tool node that is refused', () => {
     await expect(call(new FakeTool(() => new Error('the lease is gone')))).rejects.toThrow('the lease is gone');
   });
 
-  it.each([
+  it.each<JsonObject>([
     { toolName: 't' },
     { serverId: 's' },
     { ...config, timeoutMs: 99 },

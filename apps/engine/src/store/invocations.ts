@@ -44,13 +44,15 @@ export class Invocations {
     });
   }
 
-  /** The first outcome stands. */
-  async record({ tenant, invocationId, attempt, round }: Round, outcome: Outcome, at: Date): Promise<void> {
-    await inTransaction(this.pool, tenant, (client) =>
-      client.query(
-        'update engine.invocations set outcome = $4, done_at = $5 where invocation_id = $1 and round = $2 and attempt = $3 and outcome is null',
+  /** The first outcome stands. @returns the one that does: whoever enters again must come to the same */
+  async record({ tenant, invocationId, attempt, round }: Round, outcome: Outcome, at: Date): Promise<Outcome> {
+    return inTransaction(this.pool, tenant, async (client) => {
+      const { rows } = await client.query<{ outcome: Outcome }>(
+        `update engine.invocations set outcome = coalesce(outcome, $4), done_at = coalesce(done_at, $5)
+         where invocation_id = $1 and round = $2 and attempt = $3 returning outcome`,
         [invocationId, round, attempt, JSON.stringify(outcome), at],
-      ),
-    );
+      );
+      return rows[0]?.outcome ?? outcome;
+    });
   }
 }

@@ -212,6 +212,18 @@ export class RunLog {
     }
   }
 
+  /**
+   * The same log, while nobody else can append to the run: the row's lock (runs_pkey) holds them until `work` has ended and is
+   * committed.
+   */
+  async alone<T>(tenant: string, runId: string, work: (log: Pick<RunLog, 'read' | 'append'>) => Promise<T>): Promise<T> {
+    return inTransaction(this.pool, tenant, async (client) => {
+      await client.query('select from engine.runs where run_id = $1 for update', [runId]);
+      // One connection answers queries as a pool does.
+      return work(new RunLog(client as unknown as pg.Pool));
+    });
+  }
+
   /** @param workspace of the asker; null for the driver itself. Undefined when there is no such run there. */
   async read(
     tenant: string,

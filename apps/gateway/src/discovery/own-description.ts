@@ -9,7 +9,11 @@ export const IMPLEMENTATION = { name: 'isthmus', version: '0.1.0', vendor: 'isth
  * What the edge itself answers for. No envelope kinds: who lists one lists all four and must accept them, and there is no node
  * here yet that speaks to a model. (wire §3.2)
  */
-export const ownDescription = ({ PUBLIC_URL, MAX_INFLIGHT }: Pick<Config, 'PUBLIC_URL' | 'MAX_INFLIGHT'>): Description => ({
+export const ownDescription = ({
+  PUBLIC_URL,
+  MAX_INFLIGHT,
+  FIXTURES,
+}: Pick<Config, 'PUBLIC_URL' | 'MAX_INFLIGHT' | 'FIXTURES'>): Description => ({
   service: 'gateway',
   version: IMPLEMENTATION.version,
   discovery: {
@@ -28,6 +32,7 @@ export const ownDescription = ({ PUBLIC_URL, MAX_INFLIGHT }: Pick<Config, 'PUBLI
       backpressure: { supported: true, inflightCap: MAX_INFLIGHT, retryAfterSeconds: RETRY_AFTER_S },
       debugBundle: { supported: true, truncationMetadata: true },
     },
+    ...(FIXTURES.length > 0 && { fixtures: FIXTURES }),
     mcp: { serverUrls: [`${PUBLIC_URL}${MCP_PATH}`] },
   },
 });

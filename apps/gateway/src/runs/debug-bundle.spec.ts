@@ -10,7 +10,14 @@ const record = (payloads: readonly Json[], snapshot: object = {}, isCut = false)
   status: 'completed',
   isCut,
   events: payloads.map((payload, sequence) => toRunEvent('r', sequence, new Date(0), { type: 'node.completed', payload })),
-  snapshot: { runId: 'r', workflowId: 'w', status: 'completed', nodeStates: { a: {}, b: {} }, variables: {}, ...snapshot } as RunSnapshot,
+  snapshot: {
+    runId: 'r',
+    workflowId: 'w',
+    status: 'completed',
+    nodeStates: { a: {}, b: {} },
+    variables: {},
+    ...snapshot,
+  } as unknown as RunSnapshot,
 });
 type Bundle = { events: { data: Json; payload: Json }[]; metrics: { eventCount: number } } & Record<string, Json>;
 const bundleOf = (...args: Parameters<typeof record>): Bundle => debugBundle(record(...args), HOST, AT) as unknown as Bundle;

@@ -237,12 +237,15 @@ describe('a stream that gathers', () => {
     expect(framesOf(socket)).toEqual([expect.stringMatching(/^id: 2\nevent: batch\ndata: \[.*"sequence":0.*"sequence":2.*\]$/)]);
   });
 
-  it.each(['node.suspended', 'acme.secret'])('sends at once when a node waits for someone, and not for %s otherwise', async (type) => {
+  it.each([
+    ['node.suspended', 1],
+    ['node.completed', 0],
+  ])('does not let a node wait that asks for something: on %s it has sent %d frames', async (type, frames) => {
     const socket = new Socket();
     const { stream, opened } = open(socket, async () => page(0, 1), { bufferMs: 5_000 });
     await opened;
     stream.offer(page(1, 2, { events: [toRunEvent('r', 1, new Date(0), { type, payload: {} })] }));
-    expect(framesOf(socket)).toHaveLength(type === 'node.suspended' ? 1 : 0);
+    expect(framesOf(socket)).toHaveLength(frames);
   });
 
   it('sends what it holds when the run ends, and when it is itself ended', async () => {

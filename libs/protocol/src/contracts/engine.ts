@@ -230,6 +230,15 @@ export const engine = {
       replayed: z.boolean(),
     }),
   }),
+  /**
+   * Claims one logical invocation of a run for this engine, as an effect does before it is sent: of all who ask, one is told
+   * `fresh`. For test seams: refused with `not_found` unless the process was started with them on. (spec/seams.md §7)
+   */
+  claimInvocation: contract('engine.invocation.claim', {
+    access: ['runs:create'],
+    input: z.strictObject({ runId: RunId, nodeId: z.string(), ordinal: z.int().min(0), providerKey: z.string() }),
+    output: z.strictObject({ invocationId: z.string(), claimed: z.enum(['fresh', 'unknown', 'done']) }),
+  }),
   describe: contract('engine.service.describe', { access: 'internal', input: z.strictObject({}), output: Description }),
 };
 
