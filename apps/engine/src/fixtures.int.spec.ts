@@ -16,7 +16,12 @@ beforeAll(async () => {
   stops.push(
     answer(rig.connection, mcpClient.callTool, ({ serverId, toolName, arguments: args }) => {
       called.push({ serverId, toolName, arguments: args });
-      return { is: 'complete', result: { content: [{ type: 'text', text: 'said' }] }, isError: false, negotiatedVersion: '2026-07-28' };
+      return {
+        is: 'complete' as const,
+        result: { content: [{ type: 'text', text: 'said' }] },
+        isError: false,
+        negotiatedVersion: '2026-07-28',
+      };
     }),
     answer(rig.connection, authz.delegate, async (asked) => {
       const { tenant, workspace } = asked;
@@ -125,8 +130,9 @@ describe('runs that end by themselves', () => {
 
   it('configurable-schema takes the options it names and no others', async () => {
     expect((await ended('conformance-configurable-schema', { configurable: { recursionLimit: 5, tags: ['x'] } })).status).toBe('completed');
-    for (const configurable of [{ surprise: true }, { recursionLimit: 0 }, { tags: 'x' }])
-      await expect(rig.create('conformance-configurable-schema', { configurable } as Options)).rejects.toMatchObject({
+    const refused: JsonObject[] = [{ surprise: true }, { recursionLimit: 0 }, { tags: 'x' }];
+    for (const configurable of refused)
+      await expect(rig.create('conformance-configurable-schema', { configurable })).rejects.toMatchObject({
         code: 'validation_error',
       });
   });
@@ -184,7 +190,9 @@ describe('runs that wait', () => {
     await expect(resolve(runId, 'gate', { action: 'refine' })).rejects.toMatchObject({ code: 'validation_error' });
     await resolve(runId, 'gate', { action: 'refine', refineFeedback: { scope: 'whole', text: 'shorter' } });
     const { events } = await rig.read(runId);
-    expect(payloadsOf(events, 'approval.received')).toMatchObject([{ action: 'refine', refineFeedback: { scope: 'whole', text: 'shorter' } }]);
+    expect(payloadsOf(events, 'approval.received')).toMatchObject([
+      { action: 'refine', refineFeedback: { scope: 'whole', text: 'shorter' } },
+    ]);
   });
 
   it('interrupt-auth-required refuses a key without approvals:respond, and its token', async () => {

@@ -12,7 +12,7 @@ beforeAll(async () => {
     answer(rig.connection, mcpClient.callTool, () => {
       toolCalls += 1;
       return {
-        is: 'complete',
+        is: 'complete' as const,
         result: { content: [{ type: 'text', text: `answer ${toolCalls}` }] },
         isError: false,
         negotiatedVersion: '2026-07-28',

@@ -1,13 +1,13 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { createLogger } from '@isthmus/chassis';
 import { Egress } from './egress.js';
-import { ANYWHERE } from './egress-policy.js';
+import { ANYWHERE, type Cidr } from './egress-policy.js';
 
 const opened: Egress[] = [];
 afterEach(async () => {
   for (const egress of opened.splice(0)) await egress.close();
 });
-const egressTo = (addresses: readonly string[] | Error, allow = ANYWHERE.slice(2)) => {
+const egressTo = (addresses: readonly string[] | Error, allow: readonly Cidr[] = []) => {
   const logger = createLogger({ service: 'test', instance: 'test', level: 'silent' });
   const egress = new Egress(allow, logger, async () => {
     if (addresses instanceof Error) throw addresses;

@@ -24,11 +24,13 @@ const failure = (code: string, message: string): NewEvent => ({ type: 'run.faile
 
 const DECIDERS: Deciders = {
   start: (_graph, state, { started, inputRefs }) =>
-    state.head >= 0 ? NOTHING : events({
-      type: 'run.started',
-      payload: { ...started, engineVersion: String(ENGINE_VERSION), activityIdentityRecipe: RECIPE },
-      ...(inputRefs && { facts: { inputs: inputRefs } }),
-    }),
+    state.head >= 0
+      ? NOTHING
+      : events({
+          type: 'run.started',
+          payload: { ...started, engineVersion: String(ENGINE_VERSION), activityIdentityRecipe: RECIPE },
+          ...(inputRefs && { facts: { inputs: inputRefs } }),
+        }),
 
   proceed: () => NOTHING,
 

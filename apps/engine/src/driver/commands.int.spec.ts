@@ -42,7 +42,7 @@ const resolveOn = (index: number, runId: string, nodeId: string, by = 'ada') =>
   rig.get(Commands, index).put(
     place,
     runId,
-    () => ({ type: 'resolve', target: { nodeId }, resumeValue: { action: 'accept' }, by }),
+    () => ({ type: 'resolve', target: { nodeId }, resumeValue: { action: 'accept' }, by: { principal: by } }),
     ({ status }) => status,
   );
 const cancelOn = (index: number, runId: string) =>

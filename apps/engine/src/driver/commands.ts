@@ -45,7 +45,8 @@ export class Commands {
     answer: (state: RunState, changed: boolean) => R,
     idempotency?: IdempotencyClaim,
   ): Promise<Commanded<R>> {
-    const attempt = (log: Pick<RunLog, 'read' | 'append'>): Promise<Attempt<R>> => this.attempt(log, place, runId, wish, answer, idempotency);
+    const attempt = (log: Pick<RunLog, 'read' | 'append'>): Promise<Attempt<R>> =>
+      this.attempt(log, place, runId, wish, answer, idempotency);
     for (let tries = 0; tries <= PATIENCE; tries += 1) {
       // A driver that appends batch after batch would win every race.
       const tried = tries < PATIENCE ? await attempt(this.log) : await this.log.alone(place.tenant, runId, attempt);

@@ -44,7 +44,15 @@ export class Deliveries {
       text: `select tenant, webhook as "webhookId", run as "runId", sequence, attempt from engine.claim_deliveries($1,$2,$3,$4,$5,$6,$7)`,
       values: [at, until, after, busy, tenants, perTenant, limit],
     });
-    if (claims.length === limit) return { claims, cursor: claims.map(({ tenant }) => tenant).reduce((a, b) => (a > b ? a : b)) };
+    if (claims.length === limit)
+      return {
+        claims,
+        cursor:
+          claims
+            .map(({ tenant }) => tenant)
+            .sort()
+            .at(-1) ?? '',
+      };
     const { rows } = await this.pool.query<{ cursor: string | null }>({
       name: 'delivery_cursor',
       text: 'select engine.delivery_cursor($1,$2) as cursor',

@@ -23,6 +23,7 @@ const BODIES: Readonly<Record<string, unknown>> = {
   resolveInterruptByToken: { resumeValue: true },
   bulkCancelRuns: { runIds: ['x'] },
   forkRun: { mode: 'replay' },
+  createWebhook: { url: 'https://example.com/hook', events: ['run.completed'] },
   putWorkflow: { name: 'w', nodes: [{ id: 'n', typeId: 'core.noop' }] },
   putMount: { url: 'http://localhost/mcp' },
 };

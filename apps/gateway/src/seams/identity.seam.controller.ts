@@ -39,9 +39,14 @@ export class IdentitySeamController {
 
   private async passportOf(tenant: string): Promise<string> {
     try {
-      const scopes = ['manifest:read', 'manifest:write', 'runs:create'] as const;
-      const wish = { for: 'service', service: 'gateway', tenant, workspace: OTHER_WORKSPACE, scopes: [...scopes] } as const;
-      return (await this.bus.call(authz.delegate, wish)).token;
+      const { token } = await this.bus.call(authz.delegate, {
+        for: 'service',
+        service: 'gateway',
+        tenant,
+        workspace: OTHER_WORKSPACE,
+        scopes: ['manifest:read', 'manifest:write', 'runs:create'],
+      });
+      return token;
     } catch (error) {
       // Not to be mistaken for the refusal that is looked for.
       if (isWopError(error) && error.code === 'forbidden')

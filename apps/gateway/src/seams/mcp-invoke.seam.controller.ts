@@ -4,6 +4,7 @@ import { Bus } from '@isthmus/messaging';
 import { authz, engine, type JsonObject, mcpClient, type ToolReply, WopError } from '@isthmus/protocol';
 import type { Asker } from '../auth/asker.js';
 import { Ask, type Asked, By, Route } from '../http/route.decorator.js';
+import { type Authority, comparedAuthority } from './authority.js';
 import { SeamGuard } from './seam.guard.js';
 import { SEAMS } from './seams.js';
 
@@ -20,9 +21,6 @@ type Invoked = {
     readonly result: JsonObject;
   };
 };
-/** What a foreign answer could have moved. */
-type Authority = { readonly scopes: readonly string[]; readonly waiting: readonly string[] };
-
 /** The host as an MCP client, over the client that mounts are called with. (spec/seams.md §3) */
 @Controller()
 @UseGuards(SeamGuard)
@@ -42,7 +40,7 @@ export class McpInvokeSeamController {
       toolResult: reply.result,
       isError: reply.isError,
       ...(mrtr && { mrtr }),
-      ...(before && after && { extensionAuthority: compared(before, after) }),
+      ...(before && after && { extensionAuthority: comparedAuthority(before, after) }),
     };
   }
 
@@ -93,8 +91,3 @@ export class McpInvokeSeamController {
     return { scopes: caller.scopes, waiting: runs.map(({ runId }) => runId) };
   }
 }
-
-const compared = (before: Authority, after: Authority) => ({
-  scopesWidened: after.scopes.some((scope) => !before.scopes.includes(scope)),
-  approvalAdvanced: before.waiting.some((runId) => !after.waiting.includes(runId)),
-});
