@@ -124,7 +124,7 @@ describe('a sub-workflow', () => {
     const run = await rig.ended(await rig.create('parent', { inputs: { name: 'Ada' } }));
     expect(run.snapshot).toMatchObject({ status: 'completed', variables: { outcome: 'for Ada', call: { childStatus: 'completed' } } });
     expect(shape(run.events)).toContain('node.dispatched:call');
-    const { childRunId } = run.snapshot?.variables['call'] as { childRunId: string };
+    const { childRunId } = (run.snapshot?.variables['call'] ?? {}) as { childRunId: string };
     expect(run.snapshot?.childRuns).toEqual([{ runId: childRunId, status: 'completed' }]);
     expect((await rig.read(childRunId)).snapshot).toMatchObject({ parentRunId: run.runId, parentNodeId: 'call' });
   });

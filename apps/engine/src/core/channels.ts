@@ -15,7 +15,7 @@ export type Channel = { readonly is: 'list'; readonly entries: readonly Entry[] 
 type Fold = (channel: Channel | undefined, write: ChannelWrite) => Channel;
 
 const entriesOf = (channel: Channel | undefined): readonly Entry[] => (channel?.is === 'list' ? channel.entries : []);
-const valueOf = (channel: Channel | undefined): Json | undefined => (channel?.is === 'value' ? channel.value : undefined);
+const contentOf = (channel: Channel | undefined): Json | undefined => (channel?.is === 'value' ? channel.value : undefined);
 const isObject = (value: Json | undefined): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Pruned when written to, by the times that were recorded. (channels-and-reducers.md: TTL) */
@@ -44,10 +44,10 @@ export const REDUCERS: Readonly<Record<string, Fold>> = {
   replace: (_channel, { value }) => ({ is: 'value', value }),
   append,
   merge: (channel, { value }) => {
-    const base = valueOf(channel);
+    const base = contentOf(channel);
     return { is: 'value', value: isObject(base) && isObject(value) ? { ...base, ...value } : value };
   },
-  counter: (channel, { value }) => ({ is: 'value', value: numberOf(valueOf(channel)) + numberOf(value) }),
+  counter: (channel, { value }) => ({ is: 'value', value: numberOf(contentOf(channel)) + numberOf(value) }),
   votes: latestBy('userId', false),
   feedback: append,
   message: latestBy('messageId', true),

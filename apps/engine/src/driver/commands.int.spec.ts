@@ -95,8 +95,10 @@ describe('wishes that race with workers and with each other', () => {
     expect([...codes].filter((code) => code !== 'interrupt_already_resolved' && code !== 'interrupt_cancelled')).toEqual([]);
 
     for (const runId of runs) {
-      const { events, status } = await rig.ended(runId, 30_000);
+      const { events, status, snapshot } = await rig.ended(runId, 30_000);
       expectWhole(events);
+      // What the row says is what the log folds to.
+      expect(snapshot?.status).toBe(status);
       expect(status).toBe(cancelled.has(runId) ? 'cancelled' : 'completed');
       const resolved = (events ?? []).flatMap(({ type, nodeId }) => (type === 'interrupt.resolved' && nodeId ? [nodeId] : []));
       expect(resolved.sort()).toEqual((granted.get(runId) ?? []).sort());

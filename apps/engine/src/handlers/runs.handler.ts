@@ -168,7 +168,7 @@ export class RunsHandler {
     if (!snapshot.interrupts) return snapshot;
     const mayAnswer = caller.scopes.includes('approvals:respond');
     const interrupts = await Promise.all(
-      snapshot.interrupts.map((open) => (mayAnswer || open.kind === 'external-event' ? this.tokens.shown(run, state, open) : open)),
+      snapshot.interrupts.map(async (open) => (mayAnswer || open.kind === 'external-event' ? this.tokens.shown(run, state, open) : open)),
     );
     return { ...snapshot, interrupts, ...(interrupts[0] && { interrupt: interrupts[0] }) };
   }
