@@ -68,6 +68,8 @@ export class Drive {
   private readonly stop = new AbortController();
   private leaseEnd: number;
   private isStale = false;
+  /** How often it caught up with others: a child that ended while its parent looked at it must not be missed. */
+  private looks = 0;
   private turn: Promise<unknown> = Promise.resolve();
   private wake: () => void = () => undefined;
   private readonly watchers = new Set<(outcome: RunOutcome) => void>();
@@ -304,6 +306,7 @@ export class Drive {
     const prepared = this.runner.prepare(this.state, nodeId, now);
     if (prepared.is === 'failed') return this.runner.report(this.state, nodeId, prepared, now, { untrusted: false, secret: false });
     const attempt = this.state.nodes.get(nodeId)?.attempt ?? 0;
+    const { looks } = this;
     const { typeId } = prepared.context;
     const attributes = {
       'openwop.run_id': this.runId,
@@ -316,7 +319,8 @@ export class Drive {
     );
     if (this.stop.signal.aborted) return undefined;
     if (result.is === 'awaiting' || result.is === 'asleep') {
-      this.asleep.set(nodeId, result.is === 'asleep' ? result.until : clock.now() + CHILD_LOOK_MS);
+      const patience = looks === this.looks ? CHILD_LOOK_MS : 0;
+      this.asleep.set(nodeId, result.is === 'asleep' ? result.until : clock.now() + patience);
       return undefined;
     }
     this.asleep.delete(nodeId);
@@ -414,6 +418,7 @@ export class Drive {
   /** Folds what others appended: a cancel, an answer. And looks at what stands beside the log: a pause, the end of the parent. */
   private async catchUp(): Promise<void> {
     this.isStale = false;
+    this.looks += 1;
     const page = await this.tools.log.read(this.run.tenant, null, this.runId, this.state.head + 1);
     if (page?.run.epoch !== this.epoch) return this.lost();
     this.run = page.run;
