@@ -64,11 +64,12 @@ describe('the discovery document', () => {
   it('takes in what a service says anew, and keeps its last word while it is away', async () => {
     host.stopDescribing('engine');
     const stop = answer(host.nats, engine.describe, () => ({ service: 'engine', version: '2', discovery: { fixtures: ['one'] } }));
-    await until(async () => ((await (await get()).json()) as { fixtures?: unknown }).fixtures);
+    // Whoever was asked as it stopped is waited for until its deadline.
+    await until(async () => ((await (await get()).json()) as { fixtures?: unknown }).fixtures, { timeoutMs: 20_000 });
     stop();
     expect((await get()).status).toBe(200);
     expect(await (await get()).json()).toMatchObject({ fixtures: ['one'] });
-  });
+  }, 30_000);
 
   it('is 503, and the gateway not ready, before every service was heard', async () => {
     const late = await host.gateway();
