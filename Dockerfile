@@ -13,6 +13,7 @@ COPY apps/mcp-server/package.json apps/mcp-server/
 COPY e2e/package.json e2e/
 COPY libs/chassis/package.json libs/chassis/
 COPY libs/db/package.json libs/db/
+COPY libs/egress/package.json libs/egress/
 COPY libs/messaging/package.json libs/messaging/
 COPY libs/protocol/package.json libs/protocol/
 COPY libs/schemas/package.json libs/schemas/

@@ -117,6 +117,7 @@ export default tseslint.config(
             { sourceTag: 'lib:chassis', onlyDependOnLibsWithTags: ['lib:protocol', 'lib:testing'] },
             { sourceTag: 'lib:schemas', onlyDependOnLibsWithTags: ['lib:protocol'] },
             { sourceTag: 'lib:db', onlyDependOnLibsWithTags: ['lib:protocol', 'lib:chassis', 'lib:testing'] },
+            { sourceTag: 'lib:egress', onlyDependOnLibsWithTags: ['lib:protocol', 'lib:chassis', 'lib:testing'] },
             { sourceTag: 'lib:messaging', onlyDependOnLibsWithTags: ['lib:protocol', 'lib:chassis', 'lib:testing'] },
             { sourceTag: 'lib:testing', onlyDependOnLibsWithTags: ['type:lib'] },
           ],

@@ -21,36 +21,37 @@ export async function loadKeys(file) {
 }
 
 /** Two tenants: `primary` and `secondary` are one principal's keys, `lowScope` may only read, `tenantB` is somebody else. */
-export const tenantsFor = ({ primary, secondary, lowScope, tenantB }) => ({
+export const tenantsFor = ({ primary, secondary, lowScope, tenantB }, workspaces = []) => ({
   tenants: [
     {
       id: 'acme',
       workspace: 'main',
+      workspaces,
       principals: [
         { id: 'user-alice', scopes: 'all', keys: [primary, secondary] },
         { id: 'user-low', scopes: ['runs:read'], keys: [lowScope] },
       ],
     },
-    { id: 'globex', workspace: 'main', principals: [{ id: 'user-bob', scopes: 'all', keys: [tenantB] }] },
+    { id: 'globex', workspace: 'main', workspaces, principals: [{ id: 'user-bob', scopes: 'all', keys: [tenantB] }] },
   ],
 });
 
-/** Writes tenants, principals and hashed keys; as often as you like. `stamp` remembers that nothing has changed since. */
-export async function seed(adminUrl, keys, stamp) {
-  const wanted = stamp && (await fingerprintOf(adminUrl, keys));
+/** Writes tenants, principals and hashed keys; as often as you like. `stamp` remembers that nothing has changed since, `workspaces` are further ones of each tenant. */
+export async function seed(adminUrl, keys, { stamp, workspaces } = {}) {
+  const wanted = stamp && (await fingerprintOf(adminUrl, tenantsFor(keys, workspaces)));
   if (wanted && existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
   const { seedTenants } = await authz('seed.js');
-  await seedTenants(adminUrl, tenantsFor(keys));
+  await seedTenants(adminUrl, tenantsFor(keys, workspaces));
   if (wanted) writeAtomically(stamp, wanted);
 }
 
-/** What a seeding depends on: the keys, the code, and this very database (another one has other migration rows). */
-async function fingerprintOf(adminUrl, keys) {
+/** What a seeding depends on: what is seeded, the code, and this very database (another one has other migration rows). */
+async function fingerprintOf(adminUrl, tenants) {
   const client = new pg.Client({ connectionString: adminUrl });
   await client.connect();
   try {
     const { rows } = await client.query('select id from _prisma_migrations order by id');
-    return fingerprint(path.join(root, 'apps/authz/dist'), ['.built'], JSON.stringify(keys), ...rows.map((row) => row.id));
+    return fingerprint(path.join(root, 'apps/authz/dist'), ['.built'], JSON.stringify(tenants), ...rows.map((row) => row.id));
   } finally {
     await client.end();
   }

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fixturesFor, seedFixtures } from '../fixtures.mjs';
 import { loadKeys, seed } from '../keys.mjs';
 import { deploy } from '../migrate.mjs';
 import { inDev, root } from '../paths.mjs';
@@ -91,12 +92,31 @@ export class Host {
     this.mcpUrl = `${this.baseUrl}/mcp`;
     this.#processes = this.#wanted().map(({ service, replica }) => new Supervised(this.#plan(service, replica), this.#watch));
     await step(`tenants and keys seeded, ${this.#processes.length} service processes started`, async () => {
-      this.#seeding = seed(this.databaseUrl, this.keys, keysFile && `${keysFile}.seeded`);
+      this.#seeding = seed(this.databaseUrl, this.keys, {
+        stamp: keysFile && `${keysFile}.seeded`,
+        workspaces: this.#isConformance ? ['conformance'] : [], // where a seam's neighbour works
+      });
       const up = [this.#seeding, ...this.#processes.map((process) => process.start())];
       await Promise.race([Promise.all(up), interrupted(signal)]);
       await Promise.race([this.answers(), interrupted(signal)]);
     });
+    proceed();
+    if (this.#isConformance)
+      await step('conformance fixtures seeded', async () => {
+        const { primary, tenantB } = this.keys;
+        await seedFixtures({ baseUrl: this.baseUrl, keys: [primary, tenantB], mcpServerUrl: this.#mcpServerUrl, signal });
+        return `${fixturesFor({ mcpServerUrl: this.#mcpServerUrl }).length} conformance fixtures seeded`;
+      });
     this.isUp = true;
+  }
+
+  get #isConformance() {
+    return this.#options.mode === 'conformance';
+  }
+
+  /** The MCP server that a suite runs beside the host, if it said so. */
+  get #mcpServerUrl() {
+    return this.#options.env?.OPENWOP_MCP_FAKE_SERVER_URL ?? process.env.OPENWOP_MCP_FAKE_SERVER_URL;
   }
 
   /** Until the front door opens. */
@@ -212,7 +232,13 @@ export class Host {
       HEALTH_PORT: String(healthPort),
       ...(database && { DATABASE_URL: database }),
       ...(service === 'gateway' && { HOST: '127.0.0.1', PORT: String(this.port), PUBLIC_URL: this.baseUrl }),
-      ...(mode === 'conformance' && { CONFORMANCE: 'true' }),
+      ...(mode === 'conformance' && { CONFORMANCE: 'true', OPENWOP_TEST_SEAM_ENABLED: 'true' }),
+      ...(mode === 'conformance' &&
+        service === 'gateway' && {
+          FIXTURES: fixturesFor({ mcpServerUrl: this.#mcpServerUrl })
+            .map(({ id }) => id)
+            .join(','),
+        }),
       ...env,
       ...serviceEnv[service],
     };

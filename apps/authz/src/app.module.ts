@@ -3,7 +3,10 @@ import { ChassisModule, ClockKeeper, Health } from '@isthmus/chassis';
 import { Postgres, PostgresModule } from '@isthmus/db';
 import { Bell, MessagingModule } from '@isthmus/messaging';
 import { BELLS } from '@isthmus/protocol';
+import { AuditController } from './audit.controller.js';
 import { AuditLog } from './audit-log.js';
+import { AuditSealer } from './audit-sealer.js';
+import { AuditSigner } from './audit-signer.js';
 import { Authenticator } from './authenticator.js';
 import { AuthzController } from './authz.controller.js';
 import type { Config } from './config.js';
@@ -24,6 +27,7 @@ export class AppModule implements OnModuleInit {
     private readonly clock: ClockKeeper,
     private readonly health: Health,
     private readonly keys: SigningKeys,
+    private readonly auditSigner: AuditSigner,
     private readonly secrets: SecretCheck,
   ) {}
 
@@ -32,14 +36,16 @@ export class AppModule implements OnModuleInit {
       module: AppModule,
       imports: [
         ChassisModule.forRoot(config),
-        // authz makes passports; nobody shows it one.
-        MessagingModule.forRoot({ service: 'authz', natsUrl: config.NATS_URL, passports: false }),
+        // authz makes passports, and is shown one by who wants to read the audit log.
+        MessagingModule.forRoot({ service: 'authz', natsUrl: config.NATS_URL, passports: true }),
         PostgresModule.forRoot(config.DATABASE_URL),
       ],
-      controllers: [AuthzController],
+      controllers: [AuthzController, AuditController],
       providers: [
         { provide: SecretHasher, useClass: Argon2Hasher },
         AuditLog,
+        AuditSealer,
+        AuditSigner,
         Authenticator,
         Delegation,
         Directory,
@@ -57,7 +63,7 @@ export class AppModule implements OnModuleInit {
     this.health.add('postgres', async () => void (await this.db.rows`select 1`));
     this.bell.listen(BELLS.revoked.all, (bell) => this.secrets.forget(bell));
     await this.clock.follow(() => this.#databaseTime());
-    await Promise.all([this.keys.signing(), this.secrets.nobodysHash()]);
+    await Promise.all([this.keys.signing(), this.auditSigner.key(), this.secrets.nobodysHash()]);
   }
 
   async #databaseTime(): Promise<number> {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { type AuditFact, continueChain, type SealedEntry, verifyChain } from './audit-chain.js';
+import { type AuditFact, ChainCheck, continueChain, type SealedEntry, verifyChain } from './audit-chain.js';
 
 const fact = (number: number): AuditFact => ({
   at: '2026-01-01T00:00:00.000Z',
@@ -78,5 +78,25 @@ describe('the audit chain', () => {
   it('does not begin anew in the middle', () => {
     const [first] = chain(1);
     expect(verifyChain([{ ...(first as SealedEntry), prevHash: 'f'.repeat(64) }]).chainValid).toBe(false);
+  });
+
+  it('shows a hole that was closed again with hashes that fit', () => {
+    const entries = chain(5);
+    const rest = [3, 4].map((seq) => ({ ...(entries[seq] as SealedEntry) }));
+    const forged = continueChain(entries[1], 'acme', rest).map((entry, index) => ({ ...entry, seq: index + 3 }));
+    expect(verifyChain([...entries.slice(0, 2), ...forged]).chainValid).toBe(false);
+  });
+
+  it('misses entries before the first and after the last, where it is known that there were some', () => {
+    const entries = chain(5);
+    const anomaliesOf = (part: readonly SealedEntry[]) => {
+      const check = new ChainCheck(0);
+      for (const entry of part) check.add(entry);
+      return check.end(4).map(({ atSeq }) => atSeq);
+    };
+    expect(anomaliesOf(entries)).toEqual([]);
+    expect(anomaliesOf(entries.slice(2))).toEqual([2]);
+    expect(anomaliesOf(entries.slice(0, 3))).toEqual([3]);
+    expect(anomaliesOf([])).toEqual([0]);
   });
 });

@@ -18,7 +18,7 @@ export type AuditFact = Pick<AuditEntry, 'at' | 'type' | 'facts'>;
 export type ChainHead = { readonly seq: number; readonly hash: string };
 
 /** SHA-256 over the RFC 8785 form of the entry, without the stored hash itself. (auth.md, audit-log integrity) */
-const hashOf = ({ seq, tenant, at, type, facts, prevHash }: AuditEntry): string =>
+export const hashOf = ({ seq, tenant, at, type, facts, prevHash }: AuditEntry): string =>
   createHash('sha256')
     .update(canonicalize({ seq, tenant, at, type, facts, prevHash }) ?? '')
     .digest('hex');
@@ -42,20 +42,46 @@ export function continueChain(head: ChainHead | undefined, tenant: string | unde
 export type Anomaly = { readonly atSeq: number; readonly expectedPrevHash: string | null; readonly actualPrevHash: string | null };
 
 /**
- * Is this stretch of a chain as it was written. A changed, missing, added or moved entry shows where the next one should point
- * to it; what the last entry is pointed to by is its stored hash. A stretch that starts later takes its first link on trust.
+ * Walks a stretch of a chain and notes where it is not as it was written. A changed, missing, added or moved entry shows where
+ * the next one should point to it; what the last entry is pointed to by is its stored hash.
  */
+export class ChainCheck {
+  readonly anomalies: Anomaly[] = [];
+  #last: { readonly seq: number; readonly ownHash: string; readonly hash: string } | undefined;
+
+  /** @param firstSeq where the stretch is known to begin, when that is known from elsewhere */
+  constructor(private readonly firstSeq?: number) {}
+
+  /** @returns the hash of the entry as it is now, whatever is stored as its hash */
+  add(entry: SealedEntry): string {
+    const { seq, prevHash } = entry;
+    const ownHash = hashOf(entry);
+    const wanted = this.#last ? this.#last.seq + 1 : (this.firstSeq ?? seq);
+    // A stretch that starts later takes its first link on trust.
+    const expected = this.#last ? this.#last.ownHash : seq === 0 ? null : prevHash;
+    if (seq !== wanted && prevHash === expected) this.#note(seq, this.#last?.ownHash ?? null, null);
+    else if (prevHash !== expected) this.#note(seq, expected, prevHash);
+    this.#last = { seq, ownHash, hash: entry.hash };
+    return ownHash;
+  }
+
+  /** @param lastSeq where the stretch is known to end, when that is known from elsewhere */
+  end(lastSeq?: number): readonly Anomaly[] {
+    const last = this.#last;
+    if (last && last.ownHash !== last.hash) this.#note(last.seq + 1, last.ownHash, last.hash);
+    else if (lastSeq !== undefined && (last?.seq ?? -1) < lastSeq) this.#note((last?.seq ?? -1) + 1, last?.ownHash ?? null, null);
+    return this.anomalies;
+  }
+
+  #note(atSeq: number, expectedPrevHash: string | null, actualPrevHash: string | null): void {
+    this.anomalies.push({ atSeq, expectedPrevHash, actualPrevHash });
+  }
+}
+
+/** Is this stretch of a chain as it was written. */
 export function verifyChain(entries: readonly SealedEntry[]): { readonly chainValid: boolean; readonly anomalies: readonly Anomaly[] } {
-  const [first] = entries;
-  if (!first) return { chainValid: true, anomalies: [] };
-  const ownHashes = entries.map(hashOf);
-  const links = entries.map((entry, index) => ({
-    atSeq: entry.seq,
-    expectedPrevHash: index > 0 ? (ownHashes[index - 1] as string) : first.seq === 0 ? null : first.prevHash,
-    actualPrevHash: entry.prevHash,
-  }));
-  const last = entries[entries.length - 1] as SealedEntry;
-  const end = { atSeq: last.seq + 1, expectedPrevHash: ownHashes[entries.length - 1] as string, actualPrevHash: last.hash };
-  const anomalies = [...links, end].filter(({ expectedPrevHash, actualPrevHash }) => expectedPrevHash !== actualPrevHash);
+  const check = new ChainCheck();
+  for (const entry of entries) check.add(entry);
+  const anomalies = check.end();
   return { chainValid: anomalies.length === 0, anomalies };
 }

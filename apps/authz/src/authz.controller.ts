@@ -4,9 +4,10 @@ import { Clock } from '@isthmus/chassis';
 import { Handle } from '@isthmus/messaging';
 import { authz, type Description, type Output, type Parsed, type Passport } from '@isthmus/protocol';
 import { AuditLog } from './audit-log.js';
+import { AuditSigner } from './audit-signer.js';
 import { Authenticator } from './authenticator.js';
 import { Delegation } from './delegation.js';
-import { DESCRIPTION } from './describe.js';
+import { describe } from './describe.js';
 import { Revocations } from './revocations.js';
 import { SigningKeys } from './signing-keys.js';
 
@@ -23,6 +24,7 @@ export class AuthzController {
     private readonly keys: SigningKeys,
     private readonly revocations: Revocations,
     private readonly audit: AuditLog,
+    private readonly auditSigner: AuditSigner,
     private readonly clock: Clock,
   ) {}
 
@@ -53,7 +55,7 @@ export class AuthzController {
   }
 
   @Handle(authz.describe)
-  describe(): Description {
-    return DESCRIPTION;
+  async describe(): Promise<Description> {
+    return describe((await this.auditSigner.key()).publicKey);
   }
 }

@@ -287,11 +287,23 @@ describe('what is written', () => {
 });
 
 describe('describe', () => {
-  it('claims the rotation of keys and nothing else', async () => {
+  it('claims the rotation of keys, the integrity of the audit log, and nothing else', async () => {
     expect(await host.bus.call(authz.describe, {})).toEqual({
       service: 'authz',
       version: expect.any(String),
-      discovery: { auth: { profiles: ['openwop-auth-api-key-rotation'], rotation: { supported: true, minGraceSeconds: 0 } } },
+      discovery: {
+        auth: {
+          profiles: ['openwop-auth-api-key-rotation', 'openwop-audit-log-integrity'],
+          rotation: { supported: true, minGraceSeconds: 0 },
+          auditLogIntegrity: {
+            hashChain: true,
+            checkpointSignatureAlgorithm: 'ed25519',
+            checkpointPublicKey: expect.stringMatching(/^MCowBQYDK2VwAyEA/),
+            checkpointIntervalEntries: 1_000,
+            checkpointIntervalSeconds: 300,
+          },
+        },
+      },
     });
   });
 });

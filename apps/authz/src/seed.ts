@@ -6,7 +6,14 @@ import { setScopes } from './revocation-store.js';
 import { Argon2Hasher } from './secret-hasher.js';
 
 type SeedPrincipal = { readonly id: string; readonly scopes: 'all' | readonly Scope[]; readonly keys: readonly string[] };
-type SeedTenant = { readonly id: string; readonly workspace: string; readonly principals: readonly SeedPrincipal[] };
+type SeedTenant = {
+  readonly id: string;
+  /** Where its principals work. */
+  readonly workspace: string;
+  /** Further ones. */
+  readonly workspaces?: readonly string[];
+  readonly principals: readonly SeedPrincipal[];
+};
 export type SeedSpec = { readonly tenants: readonly SeedTenant[] };
 
 /** Makes what of `spec` is not there yet and sets the scopes it names; of a key only the hash is kept. As often as you like. */
@@ -19,9 +26,10 @@ export async function seedTenants(adminDatabaseUrl: string, spec: SeedSpec): Pro
   }
 }
 
-async function seedTenant(tx: Tx, { id: tenant, workspace, principals }: SeedTenant, at: Date): Promise<void> {
+async function seedTenant(tx: Tx, { id: tenant, workspace, workspaces = [], principals }: SeedTenant, at: Date): Promise<void> {
   await tx.run`insert into authz.tenants (tenant, created_at) values (${tenant}, ${at}) on conflict do nothing`;
-  await tx.run`insert into authz.workspaces (tenant, workspace, created_at) values (${tenant}, ${workspace}, ${at}) on conflict do nothing`;
+  for (const name of [workspace, ...workspaces])
+    await tx.run`insert into authz.workspaces (tenant, workspace, created_at) values (${tenant}, ${name}, ${at}) on conflict do nothing`;
   for (const { id: principal, scopes, keys } of principals) {
     const wanted = [...new Set(scopes === 'all' ? ALL_SCOPES : scopes)].sort();
     const count = await tx.run`

@@ -2,16 +2,12 @@ import { Injectable } from '@nestjs/common';
 import { Clock } from '@isthmus/chassis';
 import { Postgres } from '@isthmus/db';
 import type { JsonObject } from '@isthmus/protocol';
-import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type CryptoKey, type JWK } from 'jose';
-
-/** The slot of the key that signs. One per host: the first replica makes it, every other one finds it. */
-const SIGNING_SLOT = 1;
-
-type StoredKey = { readonly kid: string; readonly privateJwk: JWK };
+import { importJWK, type CryptoKey } from 'jose';
+import { keyInSlot, SLOTS } from './key-slot.js';
 
 export type SigningKey = { readonly kid: string; readonly key: CryptoKey };
 
-/** The keys that sign passports, kept in Postgres so that replicas and restarts share them. */
+/** The key that signs passports. */
 @Injectable()
 export class SigningKeys {
   #signing: Promise<SigningKey> | undefined;
@@ -30,40 +26,18 @@ export class SigningKeys {
     return this.#signing;
   }
 
-  /** Public halves of all keys, as JWKs with `kid`. */
+  /** Public halves of the keys that passports may be signed with, as JWKs with `kid`. Keys for other things are not among them. */
   async publicKeys(): Promise<JsonObject[]> {
     await this.signing();
-    const rows = await this.db.rows<{
-      kid: string;
-      publicJwk: JsonObject;
-    }>`select kid, public_jwk as "publicJwk" from authz.signing_keys order by slot`;
+    const rows = await this.db.rows<{ kid: string; publicJwk: JsonObject }>`
+      select kid, public_jwk as "publicJwk" from authz.signing_keys where slot = ${SLOTS.passports}`;
     return rows.map(({ kid, publicJwk }) => ({ ...publicJwk, kid, alg: 'EdDSA', use: 'sig' }));
   }
 
   async #load(): Promise<SigningKey> {
-    const stored = (await this.#stored()) ?? (await this.#create());
-    const key = await importJWK(stored.privateJwk, 'EdDSA');
+    const { kid, privateJwk } = await keyInSlot(this.db, SLOTS.passports, this.clock.date());
+    const key = await importJWK(privateJwk, 'EdDSA');
     if (key instanceof Uint8Array) throw new Error('The signing key is not an asymmetric key.');
-    return { kid: stored.kid, key };
-  }
-
-  async #stored(): Promise<StoredKey | undefined> {
-    const [row] = await this.db
-      .rows<StoredKey>`select kid, private_jwk as "privateJwk" from authz.signing_keys where slot = ${SIGNING_SLOT}`;
-    return row;
-  }
-
-  async #create(): Promise<StoredKey> {
-    const pair = await generateKeyPair('EdDSA', { extractable: true });
-    const publicJwk = await exportJWK(pair.publicKey);
-    const privateJwk = await exportJWK(pair.privateKey);
-    const kid = await calculateJwkThumbprint(publicJwk);
-    // Replicas that start together all try; the one that commits first has made the key of all.
-    await this.db.run`
-      insert into authz.signing_keys (kid, slot, public_jwk, private_jwk, created_at)
-      values (${kid}, ${SIGNING_SLOT}, ${JSON.stringify(publicJwk)}, ${JSON.stringify(privateJwk)}, ${this.clock.date()}) on conflict do nothing`;
-    const stored = await this.#stored();
-    if (!stored) throw new Error('The signing key was not stored.');
-    return stored;
+    return { kid, key };
   }
 }

@@ -1,6 +1,7 @@
 import { type DynamicModule, Inject, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { ChassisModule, ClockKeeper, Health, Logger } from '@isthmus/chassis';
 import { pgPool } from '@isthmus/db';
+import { Egress } from '@isthmus/egress';
 import { MessagingModule } from '@isthmus/messaging';
 import { LIMITS } from '@isthmus/protocol';
 import type pg from 'pg';
@@ -10,12 +11,24 @@ import { Delegation } from './driver/delegation.js';
 import { Runs } from './driver/runs.js';
 import { DRIVER_SETTINGS, type DriverSettings } from './driver/settings.js';
 import { ToolCalls } from './driver/tool-calls.js';
+import { ChildRuns } from './driver/child-runs.js';
+import { LifecycleHandler } from './handlers/lifecycle.handler.js';
+import { TokensHandler } from './handlers/tokens.handler.js';
 import { DescribeHandler } from './handlers/describe.handler.js';
 import { RunsHandler } from './handlers/runs.handler.js';
+import { SeamHandler } from './handlers/seam.handler.js';
 import { WorkflowsHandler } from './handlers/workflows.handler.js';
+import { IdempotencyKeys } from './store/idempotency-keys.js';
 import { Invocations } from './store/invocations.js';
 import { RunLog } from './store/run-log.js';
+import { TokenKeys } from './store/token-keys.js';
+import { Tokens } from './tokens.js';
 import { Workflows } from './store/workflows.js';
+import { Deliverer } from './webhooks/deliverer.js';
+import { Deliveries } from './webhooks/deliveries.js';
+import { WEBHOOK_SETTINGS, type WebhookSettings, webhookSettings } from './webhooks/settings.js';
+import { Subscriptions } from './webhooks/subscriptions.js';
+import { WebhooksHandler } from './webhooks/webhooks.handler.js';
 
 const POOL = Symbol('pg pool');
 const onPool = <T>(Store: new (pool: pg.Pool) => T) => ({ provide: Store, useFactory: (pool: pg.Pool) => new Store(pool), inject: [POOL] });
@@ -40,7 +53,7 @@ export class EngineModule implements OnModuleInit, OnApplicationShutdown {
     return {
       module: EngineModule,
       imports: [ChassisModule.forRoot(config), MessagingModule.forRoot({ service: 'engine', natsUrl: config.NATS_URL, passports: true })],
-      controllers: [RunsHandler, WorkflowsHandler, DescribeHandler],
+      controllers: [RunsHandler, LifecycleHandler, TokensHandler, WorkflowsHandler, WebhooksHandler, SeamHandler, DescribeHandler],
       providers: [
         {
           provide: POOL,
@@ -55,6 +68,19 @@ export class EngineModule implements OnModuleInit, OnApplicationShutdown {
         onPool(RunLog),
         onPool(Workflows),
         onPool(Invocations),
+        onPool(IdempotencyKeys),
+        onPool(TokenKeys),
+        { provide: WEBHOOK_SETTINGS, useValue: webhookSettings(config) },
+        {
+          provide: Egress,
+          useFactory: ({ allow }: WebhookSettings, logger: Logger) => new Egress(allow, logger),
+          inject: [WEBHOOK_SETTINGS, Logger],
+        },
+        onPool(Subscriptions),
+        onPool(Deliveries),
+        Deliverer,
+        Tokens,
+        ChildRuns,
         Delegation,
         ToolCalls,
         Runs,

@@ -1,4 +1,4 @@
-import { BaseConfig } from '@isthmus/chassis';
+import { BaseConfig, SeamSwitch } from '@isthmus/chassis';
 import { LIMITS } from '@isthmus/protocol';
 import { z } from 'zod';
 
@@ -13,5 +13,8 @@ export const Config = BaseConfig.extend({
   /** How often due runs are looked for. */
   SWEEP_MS: milliseconds(50, 60_000, 250),
   MAX_NODE_EXECUTIONS: z.coerce.number().int().min(1).max(LIMITS.maxNodeExecutions).default(LIMITS.maxNodeExecutions),
+  /** The whole host is a test: webhooks may go to private addresses. */
+  CONFORMANCE: z.enum(['true', 'false']).default('false'),
+  OPENWOP_TEST_SEAM_ENABLED: SeamSwitch,
 });
 export type Config = z.infer<typeof Config>;

@@ -1,4 +1,4 @@
-import { BaseConfig } from '@isthmus/chassis';
+import { BaseConfig, SeamSwitch } from '@isthmus/chassis';
 import { z } from 'zod';
 
 const list = z.string().transform((text) =>
@@ -22,6 +22,11 @@ export const Config = BaseConfig.extend({
   ALLOWED_ORIGINS: list.default([]),
   /** How often the heads of watched runs are asked for: what a lost bell costs. */
   WATCH_POLL_MS: milliseconds.default(1_000),
+  /** Open event streams and requests that start runs, at a time. Beyond it nothing new starts. */
+  MAX_INFLIGHT: z.coerce.number().int().min(1).max(1_000_000).default(1_000),
+  /** Ids of the workflows that a conformance start has seeded: discovery names them. */
+  FIXTURES: list.default([]),
+  OPENWOP_TEST_SEAM_ENABLED: SeamSwitch,
   /** How often services are asked again what they do. */
   DISCOVERY_REFRESH_MS: milliseconds.default(10_000),
 });

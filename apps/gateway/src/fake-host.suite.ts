@@ -8,12 +8,13 @@ import {
   CONTRACTS,
   engine,
   type EventType,
+  type Idempotency,
   isTerminal,
+  type Json,
   type JsonObject,
   mcpClient,
   type RunEvent,
   type RunStatus,
-  TERMINAL_EVENTS,
   toRunEvent,
   WopError,
 } from '@isthmus/protocol';
@@ -26,10 +27,23 @@ import { edge } from './edge.js';
 /** A gateway over real HTTP and real NATS; authz, engine and the rest are answered here, by the terms of their contracts. */
 export type Host = Awaited<ReturnType<typeof startHost>>;
 
-type Run = { readonly tenant: string; readonly events: RunEvent[]; status: RunStatus };
+type Run = {
+  readonly tenant: string;
+  readonly events: RunEvent[];
+  status: RunStatus;
+  readonly variables: Record<string, Json>;
+  /** Resolves what the run waits for, if it waits. */
+  token?: string;
+};
 type Counts = { authenticate: number; delegate: number; read: number; heads: number };
 
-const ENDS: Readonly<Record<string, RunStatus>> = { 'run.completed': 'completed', 'run.failed': 'failed', 'run.cancelled': 'cancelled' };
+const BECOMES: Readonly<Record<string, RunStatus>> = {
+  'run.completed': 'completed',
+  'run.failed': 'failed',
+  'run.cancelled': 'cancelled',
+  'run.paused': 'paused',
+  'run.resumed': 'running',
+};
 /** Small, so that a log of a few events has pages. */
 const PAGE = 40;
 
@@ -48,6 +62,7 @@ export async function startHost(settings: Record<string, string> = {}) {
   const audited: { type: string; tenant?: string; facts: JsonObject }[] = [];
   const runs = new Map<string, Run>();
   const created = new Map<string, string>();
+  const answered = new Map<string, { readonly digest: string; readonly answer: object }>();
   const asked: { subject: string; input: unknown; traceparent?: string }[] = [];
   let epoch = 0;
   let serial = 0;
@@ -59,19 +74,50 @@ export async function startHost(settings: Record<string, string> = {}) {
     return run;
   };
 
+  /** Layer 1, as the engine keeps it. */
+  const once = <A extends object>(idempotency: Idempotency | undefined, make: () => A): A & { replayed: boolean } => {
+    const key = JSON.stringify([idempotency?.endpoint, idempotency?.keyHash]);
+    const known = idempotency && answered.get(key);
+    if (known && known.digest !== idempotency.digest) throw new WopError('idempotency_key_mismatch', 'The key was used before.');
+    if (known) return { ...(known.answer as A), replayed: true };
+    const answer = make();
+    if (idempotency) answered.set(key, { digest: idempotency.digest, answer });
+    return { ...answer, replayed: false };
+  };
+  const inState = (run: Run, isGood: boolean): void => {
+    if (isTerminal(run.status)) throw new WopError('run_terminal', 'The run has ended.', { runStatus: run.status });
+    if (!isGood) throw new WopError('run_state_conflict', 'Not from here.', { runStatus: run.status });
+  };
+  const open = (runId: string, { token }: Run) => ({
+    interruptId: `${runId}.i0`,
+    nodeId: 'gate',
+    kind: 'external-event',
+    key: 'gate',
+    payload: { eventType: 'paid', correlation: { id: 1 } },
+    interruptToken: token as string,
+    callbackUrl: `/v1/interrupts/${token}`,
+  });
+  const behind = (token: string): [string, Run] => {
+    const found = [...runs].find(([, run]) => run.token === token);
+    if (!found) throw new WopError('interrupt_token_invalid', 'There is no such interrupt token.');
+    if (isTerminal(found[1].status)) throw new WopError('interrupt_gone', 'The run was cancelled while it waited.');
+    if (found[1].status !== 'waiting-external') throw new WopError('interrupt_already_resolved', 'Someone has answered already.');
+    return found;
+  };
+
   /** What stands in a run's log from now on. `quiet`: the bell is lost on the way. */
   const append = (runId: string, types: readonly EventType[], { quiet = false } = {}): void => {
     const run = runs.get(runId) as Run;
     for (const type of types) {
       run.events.push(toRunEvent(runId, run.events.length, new Date(0), { type, payload: { nodeId: 'n' } }));
-      if (TERMINAL_EVENTS.has(type)) run.status = ENDS[type] as RunStatus;
+      run.status = BECOMES[type] ?? run.status;
     }
     if (!quiet) nats.publish(BELLS.run.subject(runId));
   };
   const makeRun = (tenant = 'tenant-a'): string => {
     serial += 1;
     const runId = `0190a000-0000-7000-8000-${serial.toString(16).padStart(12, '0')}`;
-    runs.set(runId, { tenant, events: [], status: 'running' });
+    runs.set(runId, { tenant, events: [], status: 'running', variables: {} });
     append(runId, ['run.started'], { quiet: true });
     return runId;
   };
@@ -117,7 +163,8 @@ export async function startHost(settings: Record<string, string> = {}) {
     }),
     answer(nats, engine.readRun, ({ runId, fromSequence, want }, { passport }) => {
       counts.read += 1;
-      const { events, status } = find(runId, passport);
+      const run = find(runId, passport);
+      const { events, status } = run;
       const page = events.slice(fromSequence, fromSequence + PAGE);
       const snapshot = {
         runId,
@@ -125,8 +172,9 @@ export async function startHost(settings: Record<string, string> = {}) {
         status,
         owner: { tenant: 'tenant-a' },
         nodeStates: {},
-        variables: {},
+        variables: { ...run.variables },
         inputs: {},
+        ...(run.token !== undefined && { interrupt: open(runId, run), interrupts: [open(runId, run)] }),
         engineVersion: '1',
         eventLogSchemaVersion: 2,
         workflowRevision: 1,
@@ -156,6 +204,66 @@ export async function startHost(settings: Record<string, string> = {}) {
       append(runId, ['run.cancelled']);
       return { runId, status: 'cancelled' as const, replayed: false };
     }),
+    answer(nats, engine.cancelRuns, ({ runIds, idempotency }, { passport }) =>
+      once(idempotency, () => ({
+        results: runIds.map((runId) => {
+          const run = runs.get(runId);
+          if (!run || run.tenant !== callerFrom(passport).tenant)
+            return { runId, ok: false, error: { error: 'not_found', message: 'There is no such run.' } };
+          if (!isTerminal(run.status)) append(runId, ['run.cancelled']);
+          return run.status === 'cancelled'
+            ? { runId, ok: true, status: run.status }
+            : { runId, ok: false, error: { error: 'run_terminal', message: 'The run had ended before.' } };
+        }),
+      })),
+    ),
+    answer(nats, engine.pauseRun, (input, { passport }) => {
+      asked.push({ subject: 'pauseRun', input });
+      const { runId, idempotency } = input;
+      return once(idempotency, () => {
+        const run = find(runId, passport);
+        inState(run, run.status === 'running');
+        append(runId, ['run.paused']);
+        return { runId, status: 'paused' as const, pausedAt: new Date(0).toISOString() };
+      });
+    }),
+    answer(nats, engine.resumeRun, ({ runId, idempotency }, { passport }) =>
+      once(idempotency, () => {
+        const run = find(runId, passport);
+        inState(run, run.status === 'paused');
+        append(runId, ['run.resumed']);
+        return { runId, status: 'running' as const, resumedAt: new Date(0).toISOString() };
+      }),
+    ),
+    answer(nats, engine.forkRun, (input, { passport }) => {
+      asked.push({ subject: 'forkRun', input });
+      const { runId, mode, fromSeq, idempotency } = input;
+      return once(idempotency, () => {
+        const { tenant, events } = find(runId, passport);
+        if (fromSeq > events.length) throw new WopError('fork_point_invalid', 'The log is shorter.', { sourceRunId: runId, fromSeq });
+        return { runId: makeRun(tenant), sourceRunId: runId, fromSeq, mode, status: 'running' as const };
+      });
+    }),
+    answer(nats, engine.resolveInterrupt, ({ runId, at, idempotency }, { passport }) =>
+      once(idempotency, () => {
+        const run = find(runId, passport);
+        run.status = 'running';
+        append(runId, ['interrupt.resolved']);
+        return { runId, nodeId: 'nodeId' in at ? at.nodeId : 'gate', status: run.status };
+      }),
+    ),
+    answer(nats, engine.inspectToken, ({ token }) => {
+      const [runId, run] = behind(token);
+      return { runId, interrupt: open(runId, run) };
+    }),
+    answer(nats, engine.resolveToken, ({ token, idempotency }) =>
+      once(idempotency, () => {
+        const [runId, run] = behind(token);
+        run.status = 'running';
+        append(runId, ['interrupt.resolved']);
+        return { runId, nodeId: 'gate', status: run.status };
+      }),
+    ),
     answer(nats, engine.getWorkflow, () => {
       throw new WopError('not_found', 'There is no such workflow.');
     }),
@@ -202,6 +310,15 @@ export async function startHost(settings: Record<string, string> = {}) {
     asked,
     append,
     makeRun,
+    /** The run waits for the outside, behind this token. */
+    suspend: (runId: string, token: string): void => {
+      const run = runs.get(runId) as Run;
+      run.token = token;
+      run.status = 'waiting-external';
+      append(runId, ['node.suspended']);
+    },
+    /** State that stands beside the log here: as if folded. */
+    variables: (runId: string): Record<string, Json> => (runs.get(runId) as Run).variables,
     /** Another gateway over the same host. Close its app. */
     gateway,
     /** Rights of a tenant changed; `scopes` is what its keys now have, undefined: the keys are gone. */

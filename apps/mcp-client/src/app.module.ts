@@ -7,6 +7,8 @@ import { DescribeHandler } from './describe.handler.js';
 import { MountsHandler } from './mounts.handler.js';
 import { Mounts } from './mounts.js';
 import { RemoteModule } from './remote.module.js';
+import { SeamRemote } from './seam-remote.js';
+import { SeamHandler } from './seam.handler.js';
 import { ToolsHandler } from './tools.handler.js';
 
 /** Remote MCP servers, mounted per tenant. */
@@ -21,8 +23,8 @@ export class AppModule {
         DbModule.forRoot(config.DATABASE_URL),
         RemoteModule,
       ],
-      controllers: [MountsHandler, ToolsHandler, DescribeHandler],
-      providers: [Mounts],
+      controllers: [MountsHandler, ToolsHandler, SeamHandler, DescribeHandler],
+      providers: [Mounts, SeamRemote],
     };
   }
 }

@@ -1,6 +1,6 @@
-import { BaseConfig } from '@isthmus/chassis';
+import { BaseConfig, SeamSwitch } from '@isthmus/chassis';
+import { type Cidr, parseCidrs } from '@isthmus/egress';
 import { z } from 'zod';
-import { type Cidr, parseCidrs } from './egress-policy.js';
 
 const cidrs = z.string().transform((text, context): readonly Cidr[] => {
   const parsed = parseCidrs(text);
@@ -23,6 +23,7 @@ export const Config = BaseConfig.extend({
     .max(480 * 1_024)
     .default(400 * 1_024),
   CONFORMANCE: z.enum(['true', 'false']).default('false'),
+  OPENWOP_TEST_SEAM_ENABLED: SeamSwitch,
 });
 export type Config = z.infer<typeof Config>;
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
+import type { Resolve } from '@isthmus/egress';
 import { modernPeer } from '@isthmus/testing';
-import type { Resolve } from './egress.js';
 import { callOf, ending, errorOf, LOOPBACK, rig, targetOf } from './rig.suite.js';
 
 const named = (url: string, hostname: string) => url.replace('127.0.0.1', hostname);

@@ -1,8 +1,8 @@
+import { Egress } from '@isthmus/egress';
 import { From, Handle } from '@isthmus/messaging';
 import { type Caller, mcpClient, type Parsed } from '@isthmus/protocol';
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
-import { Egress } from './egress.js';
 import { checkMount } from './mount-check.js';
 import { mountNotFound, Mounts } from './mounts.js';
 

@@ -1,7 +1,7 @@
+import { type Egress, egressDenied } from '@isthmus/egress';
 import { WopError } from '@isthmus/protocol';
 import { type Agent, type Dispatcher, fetch, Response } from 'undici';
 import { byteBound } from './byte-bound.js';
-import { type Egress, egressDenied } from './egress.js';
 import { currentExchange, type Exchange } from './exchange.js';
 
 /** The envelope around a result, and error bodies. */

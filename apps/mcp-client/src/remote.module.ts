@@ -1,11 +1,11 @@
 import { Clock, CONFIG, Logger } from '@isthmus/chassis';
+import { Egress } from '@isthmus/egress';
 import { Bell } from '@isthmus/messaging';
 import { BELLS } from '@isthmus/protocol';
 import { Inject, Injectable, Module, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import { Breakers } from './breakers.js';
 import { type Config, repeatUnknownOf } from './config.js';
 import { Connections } from './connections.js';
-import { Egress } from './egress.js';
 import { InFlight } from './in-flight.js';
 import { remoteFetch } from './remote-fetch.js';
 import { RemoteTools } from './remote-tools.js';

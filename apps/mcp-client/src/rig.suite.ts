@@ -1,11 +1,10 @@
 import { afterAll, afterEach, beforeAll } from '@jest/globals';
 import { createLogger, SystemClock } from '@isthmus/chassis';
+import { Egress, parseCidrs, type Resolve } from '@isthmus/egress';
 import { MountSpec, type VersionPolicy, type WopError } from '@isthmus/protocol';
 import { watchLeaks } from '@isthmus/testing';
 import { Breakers } from './breakers.js';
 import { Connections, LIMITS, type Limits, type Target } from './connections.js';
-import { Egress, type Resolve } from './egress.js';
-import { parseCidrs } from './egress-policy.js';
 import { InFlight } from './in-flight.js';
 import { remoteFetch } from './remote-fetch.js';
 import { type RemoteOptions, RemoteTools, type ToolCall } from './remote-tools.js';

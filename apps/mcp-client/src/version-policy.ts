@@ -6,6 +6,9 @@ const MODERN: readonly string[] = ['2026-07-28'];
 /** The SDK's list of this name holds only those with one. (mcp.md §2.6) */
 const LEGACY: readonly string[] = SUPPORTED_PROTOCOL_VERSIONS;
 
+/** Every revision we can speak, preferred first. */
+export const SPOKEN: readonly string[] = [...MODERN, ...LEGACY];
+
 /** One way to open a connection; what it may settle on is in `revisions`. */
 export type Approach = { readonly era: 'modern' | 'legacy'; readonly revisions: readonly string[] };
 

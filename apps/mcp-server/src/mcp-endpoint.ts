@@ -63,7 +63,7 @@ export class McpEndpoint {
     refuseMissing(headers, method, params, await mirrored());
     const handler = this.methods.get(method);
     if (!handler) throw new RpcError(CODES.methodNotFound, 'Method not found');
-    const passport = new CallerPassport(this.bus, this.clock, caller, context.passport);
+    const passport = new CallerPassport(this.bus, this.clock, this.passports, caller, context.passport);
     const answer = await inTraceOf(meta, () =>
       withSpan(`mcp ${method}`, { 'rpc.system': 'jsonrpc', 'rpc.method': method }, () =>
         handler.answer({ caller, passport, mount, catalog, params, meta, capabilities, headers, signal, draining }),

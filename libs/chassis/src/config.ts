@@ -25,6 +25,12 @@ export const BaseConfig = z.object({
 });
 export type BaseConfig = z.infer<typeof BaseConfig>;
 
+/** `OPENWOP_TEST_SEAM_ENABLED`: are test seams on? Anything but `true` is no. (spec/seams.md §1) */
+export const SeamSwitch = z
+  .string()
+  .optional()
+  .transform((text) => text === 'true');
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Why a process cannot start: one sentence per variable, none repeats a value (it may be a password). */

@@ -1,7 +1,7 @@
 export { natsTransport, type Service, startService } from './bootstrap.js';
 export { Clock, SystemClock } from './clock.js';
 export { ClockKeeper } from './clock-keeper.js';
-export { BaseConfig, ConfigError, loadConfig, readConfig } from './config.js';
+export { BaseConfig, ConfigError, loadConfig, readConfig, SeamSwitch } from './config.js';
 export { Health, type Readiness } from './health.js';
 export { traceRequests } from './http-tracing.js';
 export { Ids, RandomIds } from './ids.js';

@@ -10,6 +10,8 @@ import { MESSAGING_OPTIONS, type MessagingOptions } from './nats.js';
 const POLL_MS = 1_000;
 /** Without an answer for this long a verified credential is no longer taken from a cache. */
 const FRESH_MS = 2_000;
+/** Services hear of a change one after the other: until all have, what was issued just before it is still taken inside. */
+const SKEW_MS = 900;
 
 /**
  * Verifies passports and knows which are too old: every second it asks authz whose rights changed; the bell only makes it
@@ -19,6 +21,8 @@ const FRESH_MS = 2_000;
 export class Passports implements OnModuleInit, OnModuleDestroy {
   private readonly verified = new LRUCache<string, { caller: Caller; expiresAt: number }>({ max: 10_000 });
   private readonly minimumEpoch = new Map<string, number>();
+  /** What was the minimum before, and until when (on the monotonic clock) that is enough. */
+  private readonly formerly = new Map<string, { readonly epoch: number; readonly until: number }>();
   private readonly listeners = new Set<(tenant: string) => void>();
   private keys: { ids: ReadonlySet<string>; resolve: ReturnType<typeof createLocalJWKSet> } | undefined;
   /** From the beginning: a service that was just started does not know what was revoked a moment ago. */
@@ -69,9 +73,15 @@ export class Passports implements OnModuleInit, OnModuleDestroy {
   async verify(token: string): Promise<Caller> {
     const known = this.verified.get(token);
     const found = known && known.expiresAt > this.clock.now() ? known : await this.check(token);
-    if (!this.isCurrent(found.caller))
+    if (!this.isCurrent(found.caller) && !this.wasCurrent(found.caller))
       throw new WopError('unauthenticated', 'The rights of this credential have changed. Authenticate again.');
     return found.caller;
+  }
+
+  /** Was it good until a moment ago? Whoever asks has not heard yet, and another who has must not fail its work. */
+  private wasCurrent({ tenant, epoch }: Caller): boolean {
+    const former = this.formerly.get(tenant);
+    return former !== undefined && epoch >= former.epoch && this.clock.monotonic() < former.until;
   }
 
   private async check(token: string): Promise<{ caller: Caller; expiresAt: number }> {
@@ -122,9 +132,11 @@ export class Passports implements OnModuleInit, OnModuleDestroy {
     const asked = this.clock.monotonic();
     try {
       const answer = await this.bus.call(authz.revocationsSince, { epoch: this.epoch });
+      const wasInformed = this.heardAt !== Number.NEGATIVE_INFINITY;
       this.heardAt = asked;
       this.epoch = answer.epoch;
       for (const { tenant, epoch } of answer.tenants) {
+        if (wasInformed) this.formerly.set(tenant, { epoch: this.minimumEpoch.get(tenant) ?? 0, until: this.clock.monotonic() + SKEW_MS });
         this.minimumEpoch.set(tenant, epoch);
         for (const listener of this.listeners) listener(tenant);
       }

@@ -28,7 +28,21 @@ export const EVENTS = {
   },
   'run.completed': { updates: true, payload: z.strictObject({ outputs: JsonObject.optional() }) },
   'run.failed': { updates: true, payload: z.strictObject({ error: RunError, failedNodeId: z.string().optional() }) },
-  'run.cancelled': { updates: true, payload: z.strictObject({ reason: z.string().optional(), cancelledBy: z.string().optional() }) },
+  'run.cancelled': {
+    updates: true,
+    payload: z.strictObject({
+      reason: z.string().optional(),
+      cancelledBy: z.string().optional(),
+      /** Only where a parent's end took the run along. */
+      parentRunId: z.string().optional(),
+    }),
+  },
+
+  'run.paused': {
+    updates: true,
+    payload: z.strictObject({ reason: z.string().optional(), drainPolicy: z.string(), pausedBy: z.string() }),
+  },
+  'run.resumed': { updates: true, payload: z.strictObject({ reason: z.string().optional(), resumedBy: z.string() }) },
 
   'node.started': { updates: false, payload: z.strictObject({ nodeId, typeId: z.string(), attempt: int }) },
   'node.completed': { updates: true, payload: z.strictObject({ nodeId, outputs: JsonObject.optional() }) },
@@ -36,6 +50,15 @@ export const EVENTS = {
   'node.skipped': { updates: true, payload: z.strictObject({ nodeId, reason: z.string() }) },
   'node.suspended': { updates: true, payload: z.strictObject({ nodeId, interruptId: z.string(), kind: z.string(), key: z.string() }) },
   'node.resumed': { updates: true, payload: z.strictObject({ nodeId, interruptId: z.string(), resumeValue: Json.optional() }) },
+
+  'node.retried': {
+    updates: false,
+    payload: z.strictObject({ nodeId, attempt: z.int().min(1), delayMs: int, lastError: RunError }),
+  },
+  'node.dispatched': {
+    updates: true,
+    payload: z.strictObject({ nodeId, childRunId: z.string(), childWorkflowId: z.string(), childStatus: z.string().optional() }),
+  },
 
   'interrupt.requested': {
     updates: true,
@@ -90,6 +113,22 @@ export const EVENTS = {
       editedArtifactData: Json.optional(),
     }),
   },
+  'approval.granted': {
+    updates: true,
+    payload: z.strictObject({
+      gateId: z.string(),
+      principal: z.string(),
+      quorumProgress: z.strictObject({ granted: int, required: z.int().min(1) }).optional(),
+    }),
+  },
+  'approval.rejected': {
+    updates: true,
+    payload: z.strictObject({ gateId: z.string(), principal: z.string(), reason: z.string().optional() }),
+  },
+  'approval.overridden': {
+    updates: true,
+    payload: z.strictObject({ gateId: z.string(), principal: z.string(), reason: z.string().min(1) }),
+  },
   'clarification.requested': {
     updates: true,
     payload: z.strictObject({ nodeId, questions: z.array(JsonObject), interruptId: z.string() }),
@@ -127,6 +166,26 @@ export const EVENTS = {
   'variable.changed': {
     updates: false,
     payload: z.strictObject({ name: z.string(), previous: Json.optional(), next: Json, nodeId: z.string().optional() }),
+  },
+  'channel.written': {
+    updates: false,
+    payload: z.strictObject({
+      channel: z.string().max(256),
+      value: Json,
+      reducer: z.string(),
+      writtenAt: z.string(),
+      nodeId: z.string().optional(),
+      schemaVersion: z.int().min(1).optional(),
+    }),
+  },
+  'replay.diverged': {
+    updates: false,
+    payload: z.strictObject({
+      sourceRunId: z.string(),
+      atSequence: int,
+      divergenceKind: z.enum(['output', 'missing', 'extra', 'type-mismatch']),
+      divergencePoint: z.string(),
+    }),
   },
   'cap.breached': {
     updates: true,

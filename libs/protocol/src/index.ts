@@ -6,6 +6,7 @@ export { EXPOSURE_KINDS, engine, Exposure, Idempotency, RunOutcome } from './con
 export { CONTRACTS } from './contracts/index.js';
 export { Mount, MountSpec, mcpClient, ToolReply, VersionPolicy } from './contracts/mcp-client.js';
 export { EXCHANGE, mcpServer } from './contracts/mcp-server.js';
+export { ANY_EVENT, CreateWebhookBody, WebhookSpec, webhooks } from './contracts/webhooks.js';
 export * from './errors.js';
 export * from './events.js';
 export * from './headers.js';

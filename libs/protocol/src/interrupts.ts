@@ -17,6 +17,16 @@ export const ApprovalData = z.looseObject({
   requiredApprovals: z.int().min(1).default(1),
   approversList: z.array(z.string()).optional(),
   rejectionPolicy: z.enum(['single-veto', 'majority']).default('single-veto'),
+  /** Who may set the quorum aside, with a reason; absent: nobody. (RFC 0051) */
+  overriders: z.array(z.string()).optional(),
+  overrideBypassesQuorum: z.boolean().default(false),
+  /** Resolved when somebody decides, against what authz knows of the principal then. (RFC 0104) */
+  approverGroupRefs: z.array(z.string()).optional(),
+  approverRoleRefs: z.array(z.string()).optional(),
+  /** A signed token may not resolve it: only a credential. (openwop-interrupt-auth-required) */
+  authRequired: z.boolean().optional(),
+  /** Of a governed gate: its events are approval.granted, .rejected and .overridden. (RFC 0051) */
+  gateId: z.string().optional(),
 });
 export type ApprovalData = z.infer<typeof ApprovalData>;
 
@@ -44,6 +54,9 @@ export const ApprovalResume = z.looseObject({
   refineFeedback: RefineFeedback.optional(),
   editedArtifactData: Json.optional(),
   voter: z.string().max(256).optional(),
+  /** Sets the quorum aside, where the gate lets this principal do so. Needs a reason. */
+  override: z.boolean().optional(),
+  reason: z.string().max(10_000).optional(),
 });
 export type ApprovalResume = z.infer<typeof ApprovalResume>;
 
@@ -65,12 +78,27 @@ export const ClarificationResume = z
   });
 export type ClarificationResume = z.infer<typeof ClarificationResume>;
 
+/** Something outside happens; the answer carries every member of `correlation`, deeply equal. */
+export const ExternalEventData = z.looseObject({ eventType: z.string().min(1).max(256), correlation: JsonObject });
+export type ExternalEventData = z.infer<typeof ExternalEventData>;
+export const CustomData = z.looseObject({ customKind: z.string().min(1).max(256), payload: Json.optional() });
+export const LowConfidenceData = z.looseObject({
+  agentId: z.string().min(3).max(256),
+  threshold: z.number().min(0).max(1),
+  observed: z.number().min(0).max(1),
+  decision: Json.optional(),
+});
+const AnyResume = Json;
+
 type Kind = { readonly status: RunStatus; readonly data: z.ZodType; readonly resume: z.ZodType };
 
 /** The kinds a run can wait for: the status it then has, what is asked, how it is answered. (interrupt.md) */
 export const INTERRUPTS = {
   approval: { status: 'waiting-approval', data: ApprovalData, resume: ApprovalResume },
   clarification: { status: 'waiting-input', data: ClarificationData, resume: ClarificationResume },
+  'external-event': { status: 'waiting-external', data: ExternalEventData, resume: JsonObject },
+  custom: { status: 'waiting-input', data: CustomData, resume: AnyResume },
+  'low-confidence': { status: 'waiting-approval', data: LowConfidenceData, resume: AnyResume },
 } as const satisfies Record<string, Kind>;
 
 export type InterruptKind = keyof typeof INTERRUPTS;

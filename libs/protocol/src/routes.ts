@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { MountSpec } from './contracts/mcp-client.js';
+import { CreateWebhookBody } from './contracts/webhooks.js';
 import { ServerId, NodeId, RunId, WorkflowId } from './ids.js';
 import { Json } from './json.js';
-import { CreateRunBody, RunStatus } from './runs.js';
+import { Configurable, CreateRunBody, DRAIN_POLICIES, MAX_BULK_CANCEL, RunStatus } from './runs.js';
 import type { Scope } from './scopes.js';
 
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -16,7 +17,7 @@ export type Route = {
   /** `public`: no credential. Else all scopes are needed. */
   readonly access: 'public' | readonly Scope[];
   /** Status of success. */
-  readonly success: 200 | 201 | 204;
+  readonly success: 200 | 201 | 202 | 204;
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType;
@@ -97,7 +98,13 @@ export const ROUTES = {
     access: ['runs:read'],
     success: 200,
     params: runParams,
-    query: z.looseObject({ streamMode: z.string().max(200).optional() }),
+    query: z.looseObject({
+      streamMode: z.string().max(200).optional(),
+      /** How long events are gathered into one frame; 0 sends each by itself. (stream-modes.md, aggregation hint) */
+      bufferMs: integer('bufferMs')
+        .refine((value) => value <= 5_000, 'must be 0 to 5000 milliseconds')
+        .optional(),
+    }),
     holds: 'tenant',
   },
   pollEvents: {
@@ -139,6 +146,141 @@ export const ROUTES = {
     params: runParams.extend({ nodeId: NodeId }),
     body: z.strictObject({ resumeValue: Json }),
     idempotent: true,
+    holds: 'tenant',
+  },
+
+  bulkCancelRuns: {
+    method: 'POST',
+    path: '/v1/runs:bulk-cancel',
+    operationId: 'bulkCancelRuns',
+    summary: 'Cancel up to 100 runs',
+    access: ['runs:cancel'],
+    success: 200,
+    // The cap is documented here and held by the handler, whose refusal names it. (wire §4.5: details.maxRunIds)
+    body: z.strictObject({
+      runIds: z.array(z.string().min(1).max(128)).min(1).meta({ maxItems: MAX_BULK_CANCEL }),
+      reason: z.string().max(512).optional(),
+    }),
+    idempotent: true,
+    holds: 'nothing',
+  },
+  pauseRun: {
+    method: 'POST',
+    path: '/v1/runs/{runId}:pause',
+    operationId: 'pauseRun',
+    summary: 'Begin no more nodes',
+    access: ['runs:cancel'],
+    success: 202,
+    params: runParams,
+    body: z.strictObject({ reason: z.string().max(512).optional(), drainPolicy: z.enum(DRAIN_POLICIES).optional() }).optional(),
+    idempotent: true,
+    holds: 'tenant',
+  },
+  resumeRun: {
+    method: 'POST',
+    path: '/v1/runs/{runId}:resume',
+    operationId: 'resumeRun',
+    summary: 'Go on after a pause',
+    access: ['runs:cancel'],
+    success: 202,
+    params: runParams,
+    body: z.strictObject({ reason: z.string().max(512).optional() }).optional(),
+    idempotent: true,
+    holds: 'tenant',
+  },
+  forkRun: {
+    method: 'POST',
+    path: '/v1/runs/{runId}:fork',
+    operationId: 'forkRun',
+    summary: 'A new run from a prefix of this one: replayed, or continued differently',
+    access: ['runs:create', 'runs:read'],
+    success: 201,
+    params: runParams,
+    body: z.strictObject({
+      mode: z.enum(['replay', 'branch']),
+      fromSeq: z.int().min(0).optional(),
+      runOptionsOverlay: z
+        .strictObject({ configurable: Configurable.optional(), tags: CreateRunBody.shape.tags, metadata: CreateRunBody.shape.metadata })
+        .optional(),
+    }),
+    idempotent: true,
+    holds: 'tenant',
+  },
+  diffRuns: {
+    method: 'GET',
+    path: '/v1/runs/{runId}:diff',
+    operationId: 'diffRuns',
+    summary: 'Where the logs of two runs part',
+    access: ['runs:read'],
+    success: 200,
+    params: runParams,
+    query: z.looseObject({ against: z.string().min(1).max(128) }),
+    holds: 'tenant',
+  },
+  debugBundle: {
+    method: 'GET',
+    path: '/v1/runs/{runId}/debug-bundle',
+    operationId: 'getDebugBundle',
+    summary: 'A run for a bug report: redacted and bounded',
+    access: ['runs:read'],
+    success: 200,
+    params: runParams,
+    holds: 'tenant',
+  },
+  inspectInterrupt: {
+    method: 'GET',
+    path: '/v1/interrupts/{token}',
+    operationId: 'inspectInterrupt',
+    summary: 'What waits behind a signed token',
+    access: 'public',
+    success: 200,
+    params: z.strictObject({ token: z.string().min(1).max(4_096) }),
+    holds: 'nothing',
+  },
+  resolveInterruptByToken: {
+    method: 'POST',
+    path: '/v1/interrupts/{token}',
+    operationId: 'resolveInterruptByToken',
+    summary: 'Answer an interrupt with a signed token',
+    access: 'public',
+    success: 200,
+    params: z.strictObject({ token: z.string().min(1).max(4_096) }),
+    body: z.strictObject({ resumeValue: Json }),
+    idempotent: true,
+    holds: 'nothing',
+  },
+
+  verifyAudit: {
+    method: 'GET',
+    path: '/v1/audit/verify',
+    operationId: 'verifyAudit',
+    summary: "Is the tenant's audit log as it was written and sealed",
+    access: ['audit:read'],
+    success: 200,
+    query: z.looseObject({ fromSeq: integer('fromSeq').optional(), toSeq: integer('toSeq').optional() }),
+    holds: 'nothing',
+  },
+
+  createWebhook: {
+    method: 'POST',
+    path: '/v1/webhooks',
+    operationId: 'registerWebhook',
+    summary: "Be told of events of the workspace's runs",
+    access: ['webhooks:manage'],
+    success: 201,
+    body: CreateWebhookBody,
+    idempotent: true,
+    holds: 'nothing',
+  },
+  deleteWebhook: {
+    method: 'DELETE',
+    path: '/v1/webhooks/{webhookId}',
+    operationId: 'unregisterWebhook',
+    summary: 'Be told no more',
+    access: ['webhooks:manage'],
+    success: 204,
+    params: z.strictObject({ webhookId: z.string().regex(/^[!-~]{1,128}$/, 'is no id of a webhook') }),
+    query: z.looseObject({ tenantId: z.string().max(128).optional() }),
     holds: 'tenant',
   },
 
@@ -248,8 +390,14 @@ export const ROUTES = {
 
 export type RouteName = keyof typeof ROUTES;
 
-/** `{runId}` of a template as `:runId` of the router. */
-export const routerPath = (route: Route): string => route.path.replace(/\{(\w+)\}/g, ':$1');
+/**
+ * `{runId}` of a template as `:runId` of the router. A colon of the path itself is doubled, and a parameter in front of one ends
+ * there. (traps.md 21)
+ */
+export const routerPath = (route: Route): string =>
+  route.path
+    .replaceAll(':', '::')
+    .replace(/\{(\w+)\}(::)?/g, (_, name: string, verb?: string) => (verb ? `:${name}([^/:]+)::` : `:${name}`));
 
 /** A path segment that cannot be a run id names no run: it is not found, never an error of the database. */
 export const isRunId = (text: string): boolean => RunId.safeParse(text).success;

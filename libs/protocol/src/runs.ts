@@ -39,6 +39,9 @@ export const LIMITS = {
   maxRequestBodyBytes: 384 * 1024,
 } as const;
 
+/** Most runs one bulk cancel names. (wire §4.5) */
+export const MAX_BULK_CANCEL = 100;
+
 const positive = z.int().min(1);
 /** Reserved keys have one meaning and one type; all others pass through to nodes untouched. (run-options.md) */
 export const Configurable = z.looseObject({ recursionLimit: positive.optional(), runTimeoutMs: positive.optional() });
@@ -73,6 +76,9 @@ export const OpenInterrupt = z.strictObject({
   key: z.string(),
   payload: JsonObject,
   metadata: JsonObject.optional(),
+  /** Resolves this interrupt without another credential; shown to callers that hold approvals:respond, and for external events. */
+  interruptToken: z.string().optional(),
+  callbackUrl: z.string().optional(),
 });
 export type OpenInterrupt = z.infer<typeof OpenInterrupt>;
 
@@ -87,11 +93,19 @@ export const RunSnapshot = z.strictObject({
   completedAt: z.string().optional(),
   nodeStates: z.record(z.string(), JsonObject),
   variables: z.record(z.string(), Json),
+  channels: z.record(z.string(), Json).optional(),
   inputs: JsonObject,
   interrupt: OpenInterrupt.optional(),
   interrupts: z.array(OpenInterrupt).optional(),
   error: RunError.optional(),
   outputs: Json.optional(),
+  pausedAt: z.string().optional(),
+  parentRunId: RunId.optional(),
+  parentNodeId: z.string().optional(),
+  childRuns: z.array(z.strictObject({ runId: RunId, status: z.string() })).optional(),
+  /** Of a fork. */
+  sourceRunId: RunId.optional(),
+  mode: z.enum(['replay', 'branch']).optional(),
   engineVersion: z.string(),
   eventLogSchemaVersion: z.int(),
   workflowRevision: z.int(),
@@ -112,6 +126,9 @@ export const RunSummary = z.strictObject({
   tags: z.array(z.string()).optional(),
 });
 export type RunSummary = z.infer<typeof RunSummary>;
+
+export const DRAIN_POLICIES = ['drain-current-node', 'immediate'] as const;
+export type DrainPolicy = (typeof DRAIN_POLICIES)[number];
 
 export const ENGINE_VERSION = 1;
 export const EVENT_LOG_SCHEMA_VERSION = 2;

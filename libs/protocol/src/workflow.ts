@@ -90,6 +90,28 @@ const Settings = z.looseObject({
   maxLoopbackIterations: z.int().min(1).optional(),
 });
 
+/** (channels-and-reducers.md; an unknown `vendor.*` reducer folds as `replace`) */
+export const ChannelDeclaration = z.strictObject({
+  reducer: z
+    .string()
+    .regex(/^(replace|append|merge|counter|votes|feedback|message|vendor\.[a-z0-9-]+\.[A-Za-z0-9._-]+)$/, 'is not a known reducer'),
+  schema: JsonObject.optional(),
+  default: Json.optional(),
+  maxSize: z.int().min(1).optional(),
+  ttlMs: z.int().min(1).max(31_536_000_000).optional(),
+  options: JsonObject.optional(),
+  access: z
+    .union([
+      z.enum(['public', 'private']),
+      z.strictObject({ readers: z.array(z.string()).max(256).optional(), writers: z.array(z.string()).max(256).optional() }),
+    ])
+    .optional(),
+  schemaVersion: z.int().min(1).optional(),
+  compatibleWith: z.array(z.int().min(1)).optional(),
+  sensitive: z.boolean().optional(),
+});
+export type ChannelDeclaration = z.infer<typeof ChannelDeclaration>;
+
 /** Most nodes a definition may have: a fold of the largest run stays in the milliseconds. */
 export const MAX_NODES = 1_000;
 
@@ -118,7 +140,7 @@ export const WorkflowDefinition = z.strictObject({
   variables: z.array(Variable).max(1_000).default([]),
   metadata: JsonObject.default({}),
   settings: Settings.default({}),
-  channels: z.record(z.string(), JsonObject).optional(),
+  channels: z.record(z.string(), ChannelDeclaration).optional(),
   configurableSchema: JsonObject.optional(),
   defaults: JsonObject.optional(),
   acceptsInheritedArtifacts: z.array(z.string()).optional(),

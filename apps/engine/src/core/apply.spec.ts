@@ -24,6 +24,12 @@ const called = fact('agent.toolCalled', {
   serverId: 's',
   nodeId: 'a',
 });
+const paused = fact('run.paused', { drainPolicy: 'drain-current-node', pausedBy: 'p' });
+const child = (childStatus?: string): NewEvent =>
+  fact('node.dispatched', { nodeId: 'a', childRunId: 'c', childWorkflowId: 'v', ...(childStatus && { childStatus }) });
+const written = (reducer: string, value: number): NewEvent =>
+  fact('channel.written', { channel: 'c', value, reducer, writtenAt: new Date(AT).toISOString() });
+const gate = fact('interrupt.requested', { nodeId: 'a', interruptId: 'i0', kind: 'approval', key: 'a', data: { gateId: 'g' } });
 
 /** A log, and what of the state it must lead to. */
 const MEANINGS: Readonly<Record<EventType, readonly (readonly [string, readonly NewEvent[], (state: RunState) => unknown, unknown])[]>> = {
@@ -68,6 +74,23 @@ const MEANINGS: Readonly<Record<EventType, readonly (readonly [string, readonly 
       ['cancelled', AT, 'why'],
     ],
     ['needs no reason', [started(), fact('run.cancelled', {})], (state) => 'reason' in state, false],
+  ],
+  'run.paused': [
+    ['makes the run stand still, from then on', [started(), paused], ({ status, pausedAt }) => [status, pausedAt], ['paused', AT]],
+    [
+      'leaves the status to what the run waits for',
+      [started(), began('a'), asked(), suspended(), paused],
+      ({ status, pausedAt }) => [status, pausedAt],
+      ['waiting-approval', AT],
+    ],
+  ],
+  'run.resumed': [
+    [
+      'lets the run go on',
+      [started(), paused, fact('run.resumed', { resumedBy: 'p' })],
+      (state) => [state.status, 'pausedAt' in state],
+      ['running', false],
+    ],
   ],
   'node.started': [
     [
@@ -143,6 +166,28 @@ const MEANINGS: Readonly<Record<EventType, readonly (readonly [string, readonly 
       [started(), began('a'), asked(), suspended(), resolved(), resumed()],
       ({ nodes, status }) => [nodes.get('a'), status],
       [{ status: 'running', startedAt: AT, attempt: 0 }, 'running'],
+    ],
+  ],
+  'node.retried': [
+    [
+      'makes the node wait for its next attempt',
+      [started(), began('a'), fact('node.retried', { nodeId: 'a', attempt: 1, delayMs: 500, lastError: { code: 'x', message: 'y' } })],
+      ({ nodes, status }) => [nodes.get('a'), status],
+      [{ status: 'retrying', startedAt: AT, attempt: 0, retryAt: AT + 500 }, 'running'],
+    ],
+  ],
+  'node.dispatched': [
+    [
+      'remembers the run that the node started',
+      [started(), began('a'), child()],
+      ({ children }) => [...children],
+      [['c', { nodeId: 'a', workflowId: 'v', status: 'running' }]],
+    ],
+    [
+      'keeps how that run ended',
+      [started(), began('a'), child(), child('completed')],
+      ({ children }) => children.get('c')?.status,
+      'completed',
     ],
   ],
   'interrupt.requested': [
@@ -241,6 +286,41 @@ const MEANINGS: Readonly<Record<EventType, readonly (readonly [string, readonly 
       [],
     ],
   ],
+  'approval.granted': [
+    [
+      'is a vote for it at the gate it names',
+      [started(), gate, fact('approval.granted', { gateId: 'g', principal: 'ada' })],
+      ({ interrupts }) => interrupts.get('i0')?.votes,
+      [{ voter: 'ada', action: 'accept' }],
+    ],
+    [
+      'at another gate changes nothing',
+      [started(), gate, fact('approval.granted', { gateId: 'other', principal: 'ada' })],
+      ({ interrupts }) => interrupts.get('i0')?.votes,
+      [],
+    ],
+  ],
+  'approval.rejected': [
+    [
+      'is a vote against it, instead of the same voter’s older one',
+      [
+        started(),
+        gate,
+        fact('approval.granted', { gateId: 'g', principal: 'ada' }),
+        fact('approval.rejected', { gateId: 'g', principal: 'ada' }),
+      ],
+      ({ interrupts }) => interrupts.get('i0')?.votes,
+      [{ voter: 'ada', action: 'reject' }],
+    ],
+  ],
+  'approval.overridden': [
+    [
+      'is a vote for it by who may override',
+      [started(), gate, fact('approval.overridden', { gateId: 'g', principal: 'root', reason: 'now' })],
+      ({ interrupts }) => interrupts.get('i0')?.votes,
+      [{ voter: 'root', action: 'accept' }],
+    ],
+  ],
   'clarification.requested': [
     [
       'is told to people and means nothing to the fold',
@@ -293,6 +373,34 @@ const MEANINGS: Readonly<Record<EventType, readonly (readonly [string, readonly 
       { is: 'ref', ...REF },
     ],
   ],
+  'channel.written': [
+    [
+      'folds with the reducer that was recorded',
+      [started(), written('append', 1), written('append', 2)],
+      ({ channels }) => channels.get('c'),
+      {
+        is: 'list',
+        entries: [
+          { value: 1, at: AT },
+          { value: 2, at: AT },
+        ],
+      },
+    ],
+    [
+      'replaces where its reducer is not known',
+      [started(), written('x.y', 1), written('x.y', 2)],
+      ({ channels }) => channels.get('c'),
+      { is: 'value', value: 2 },
+    ],
+  ],
+  'replay.diverged': [
+    [
+      'is told to people and means nothing to the fold',
+      [started(), fact('replay.diverged', { sourceRunId: 's', atSequence: 1, divergenceKind: 'output', divergencePoint: 'a' })],
+      ({ status }) => status,
+      'running',
+    ],
+  ],
   'cap.breached': [
     [
       'is told to people; the failure comes as its own fact',
@@ -324,7 +432,7 @@ describe('what facts mean', () => {
   });
 
   it('of a type of a newer engine is passed over, also of one that every object has', () => {
-    for (const type of ['run.paused', 'toString', 'constructor', '__proto__']) {
+    for (const type of ['run.of-tomorrow', 'toString', 'constructor', '__proto__']) {
       const state = fold(initial(RUN), [...logOf([started()]), { ...logOf([began('a')], 1)[0], type } as never]);
       expect(state).toEqual({ ...stateOf(started()), head: 1 });
     }

@@ -1,16 +1,18 @@
 import { INTERRUPTS, type InterruptKind, isTerminal, type JsonObject, type RunStatus } from '@isthmus/protocol';
-import { type Interrupt, inline, type LoggedEvent, type NodeRun, openInterrupts, type RunState, type Stored } from './state.js';
+import { writeChannel } from './channels.js';
+import { type Facts, type Interrupt, inline, type LoggedEvent, type NodeRun, openInterrupts, type RunState, type Stored } from './state.js';
 
 type Handlers = { readonly [T in LoggedEvent['type']]: (state: RunState, event: LoggedEvent<T>) => RunState };
 
 /** What each fact means. A new event type does not compile until it has a row. */
 const HANDLERS: Handlers = {
-  'run.started': (state, { payload, at }) => ({
+  'run.started': (state, { payload, facts, at }) => ({
     ...state,
     owner: payload.owner,
     workflowId: payload.workflowId,
     inputs: payload.inputs ?? {},
-    variables: variablesOf(payload.inputs ?? {}),
+    inputRefs: facts?.inputs ?? {},
+    variables: variablesOf(payload.inputs ?? {}, facts?.inputs),
     status: 'running',
     startedAt: at,
   }),
@@ -20,6 +22,9 @@ const HANDLERS: Handlers = {
     ...ended(state, 'cancelled', at),
     ...(payload.reason !== undefined && { reason: payload.reason }),
   }),
+
+  'run.paused': (state, { at }) => waiting({ ...state, pausedAt: at }),
+  'run.resumed': ({ pausedAt: _, ...state }) => waiting(state),
 
   'node.started': (state, { payload, at }) => ({
     ...withNode(state, payload.nodeId, { status: 'running', startedAt: at, attempt: payload.attempt }),
@@ -45,7 +50,18 @@ const HANDLERS: Handlers = {
   'node.resumed': (state, { payload, at }) =>
     waiting(withNode(state, payload.nodeId, { ...nodeRun(state, payload.nodeId, at), status: 'running' })),
 
-  'interrupt.requested': (state, { payload, facts }) =>
+  'node.retried': (state, { payload, at }) =>
+    withNode(state, payload.nodeId, { ...nodeRun(state, payload.nodeId, at), status: 'retrying', retryAt: at + payload.delayMs }),
+  'node.dispatched': (state, { payload }) => ({
+    ...state,
+    children: new Map(state.children).set(payload.childRunId, {
+      nodeId: payload.nodeId,
+      workflowId: payload.childWorkflowId,
+      status: payload.childStatus ?? 'running',
+    }),
+  }),
+
+  'interrupt.requested': (state, { payload, facts, at }) =>
     withInterrupt(state, {
       id: payload.interruptId,
       nodeId: payload.nodeId,
@@ -55,6 +71,7 @@ const HANDLERS: Handlers = {
       ...(facts?.value && { artifact: facts.value }),
       ...(payload.metadata && { metadata: payload.metadata }),
       ...(payload.resumeSchema && { resumeSchema: payload.resumeSchema }),
+      ...(payload.timeoutMs !== undefined && { deadline: at + payload.timeoutMs }),
       status: 'open',
       votes: [],
     }),
@@ -79,6 +96,9 @@ const HANDLERS: Handlers = {
     const others = interrupt.votes.filter((vote) => vote.voter !== voter);
     return withInterrupt(state, { ...interrupt, votes: [...others, { voter, action: payload.action }] });
   },
+  'approval.granted': (state, { payload }) => voted(state, payload.gateId, payload.principal, 'accept'),
+  'approval.rejected': (state, { payload }) => voted(state, payload.gateId, payload.principal, 'reject'),
+  'approval.overridden': (state, { payload }) => voted(state, payload.gateId, payload.principal, 'accept'),
   'clarification.requested': (state) => state,
   'clarification.resolved': (state) => state,
 
@@ -88,6 +108,12 @@ const HANDLERS: Handlers = {
     ...state,
     variables: new Map(state.variables).set(payload.name, storedOf(payload.next, facts?.value)),
   }),
+  'channel.written': (state, { payload, facts, at }) => {
+    const { channel, value, reducer } = payload;
+    const written = writeChannel(state.channels.get(channel), { value, reducer, at, ...facts?.channel });
+    return { ...state, channels: new Map(state.channels).set(channel, written) };
+  },
+  'replay.diverged': (state) => state,
   'cap.breached': (state) => state,
 };
 
@@ -101,8 +127,15 @@ export function apply(state: RunState, event: LoggedEvent): RunState {
 
 export const fold = (state: RunState, events: readonly LoggedEvent[]): RunState => events.reduce(apply, state);
 
-const variablesOf = (inputs: JsonObject): ReadonlyMap<string, Stored> =>
-  new Map(Object.entries(inputs).map(([name, value]) => [name, inline(value)]));
+const variablesOf = (inputs: JsonObject, refs: Facts['inputs'] = {}): ReadonlyMap<string, Stored> =>
+  new Map(Object.entries(inputs).map(([name, value]) => [name, storedOf(value, Object.hasOwn(refs, name) ? refs[name] : undefined)]));
+
+/** A vote at a governed gate, which says its votes by gate instead of by `approval.received`. */
+function voted(state: RunState, gateId: string, voter: string, action: string): RunState {
+  const interrupt = openInterrupts(state).find(({ data }) => data['gateId'] === gateId);
+  if (!interrupt) return state;
+  return withInterrupt(state, { ...interrupt, votes: [...interrupt.votes.filter((vote) => vote.voter !== voter), { voter, action }] });
+}
 
 const storedOf = (value: import('@isthmus/protocol').Json, ref: import('./state.js').ValueRef | undefined): Stored =>
   ref ? { is: 'ref', ...ref } : inline(value);
@@ -130,5 +163,5 @@ const ended = (state: RunState, status: RunStatus, at: number): RunState => ({ .
 function waiting(state: RunState): RunState {
   if (isTerminal(state.status)) return state;
   const [first] = openInterrupts(state);
-  return { ...state, status: first ? INTERRUPTS[first.kind].status : 'running' };
+  return { ...state, status: first ? INTERRUPTS[first.kind].status : state.pausedAt !== undefined ? 'paused' : 'running' };
 }

@@ -87,6 +87,11 @@ describe('an approval', () => {
 
   it('that was stored without a number needs one', () => {
     const interrupt = { id: 'i', nodeId: 'a', kind: 'approval', key: 'a', data: { actions: ACTIONS }, status: 'open', votes: [] } as const;
-    expect(tally(interrupt, { action: 'accept' } as ApprovalResume, 'ada')).toEqual({ is: 'settled', voter: 'ada', action: 'accept' });
+    expect(tally(interrupt, { action: 'accept' } as ApprovalResume, { principal: 'ada' })).toEqual({
+      is: 'settled',
+      voter: 'ada',
+      granted: 1,
+      action: 'accept',
+    });
   });
 });

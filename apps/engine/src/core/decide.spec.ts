@@ -20,6 +20,7 @@ import {
 } from './given.suite.js';
 import type { NewEvent } from './state.js';
 
+const ADA = { principal: 'ada' };
 const one = graphOf(['a']);
 const chain = graphOf(['a', 'b', 'c'], ['a>b', 'b>c']);
 const ENDS: Readonly<Record<string, NewEvent>> = {
@@ -137,6 +138,13 @@ describe('a report', () => {
       .when(done('a', {}, { 'a-b': false }))
       .yields('node.completed:a', 'node.skipped:b', 'node.skipped:c', 'run.completed');
     expect(events[1]?.payload).toEqual({ nodeId: 'b', reason: 'no branch leads here' });
+  });
+
+  it('skips as far in whatever order the nodes are written', () => {
+    const backwards = graphOf(['d', 'c', 'b', 'a'], ['a>b', 'b>c', 'c>d']);
+    given(backwards, [started(), began('a')])
+      .when(done('a', {}, { 'a-b': false }))
+      .yields('node.completed:a', 'node.skipped:b', 'node.skipped:c', 'node.skipped:d', 'run.completed');
   });
 
   it('keeps the verdicts over the edges beside the fact, so that folding needs no values', () => {
@@ -287,9 +295,9 @@ describe('a node that asks', () => {
         'node.suspended:a',
       );
     asked
-      .when({ type: 'resolve', target: { interruptId: `${RUN}.i1` }, resumeValue: { answers: { q: 2 } }, by: 'ada' })
+      .when({ type: 'resolve', target: { interruptId: `${RUN}.i1` }, resumeValue: { answers: { q: 2 } }, by: ADA })
       .yields('clarification.resolved:a', 'interrupt.resolved:a')
-      .when({ type: 'resolve', target: { interruptId: `${RUN}.i0` }, resumeValue: { answers: { q: 1 } }, by: 'ada' })
+      .when({ type: 'resolve', target: { interruptId: `${RUN}.i0` }, resumeValue: { answers: { q: 1 } }, by: ADA })
       .yields('clarification.resolved:a', 'interrupt.resolved:a', 'node.resumed:a');
   });
 
@@ -317,10 +325,10 @@ describe('an answer', () => {
 
   it('finds its interrupt by node or by id', () => {
     waiting()
-      .when({ type: 'resolve', target: { interruptId: `${RUN}.i0` }, resumeValue: { action: 'accept' }, by: 'ada' })
+      .when({ type: 'resolve', target: { interruptId: `${RUN}.i0` }, resumeValue: { action: 'accept' }, by: ADA })
       .yields('approval.received:a', 'interrupt.resolved:a', 'node.resumed:a');
     waiting()
-      .when({ type: 'resolve', target: { interruptId: 'other' }, resumeValue: { action: 'accept' }, by: 'ada' })
+      .when({ type: 'resolve', target: { interruptId: 'other' }, resumeValue: { action: 'accept' }, by: ADA })
       .isRejected('interrupt_not_found');
     waiting()
       .when(answers('b', { action: 'accept' }))
@@ -350,7 +358,7 @@ describe('an answer', () => {
     ['with a comment that is none', { action: 'accept', comment: 7 }],
   ])('%s is refused and the gate stays open', (_what, resumeValue) => {
     waiting()
-      .when({ type: 'resolve', target: { nodeId: 'a' }, resumeValue: resumeValue as never, by: 'ada' })
+      .when({ type: 'resolve', target: { nodeId: 'a' }, resumeValue: resumeValue as never, by: ADA })
       .isRejected('validation_error');
   });
 

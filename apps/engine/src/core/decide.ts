@@ -1,143 +1,111 @@
-import {
-  type ApprovalData,
-  ApprovalResume,
-  ClarificationResume,
-  type ClarificationData,
-  ENGINE_VERSION,
-  interruptId,
-  type InterruptRequest,
-  isTerminal,
-  type Json,
-  type JsonObject,
-  type Payload,
-  type RunError,
-  validationError,
-  WopError,
-} from '@isthmus/protocol';
+import { ENGINE_VERSION, isTerminal, type JsonObject, WopError } from '@isthmus/protocol';
 import { apply } from './apply.js';
-import { tally } from './approval.js';
+import { type Command, type CommandOf, type Decision, events, NOTHING, rejected } from './decision.js';
 import type { Graph } from './graph.js';
 import { contentOf, outputsOf } from './outputs.js';
 import { isHandled, readiness } from './readiness.js';
-import { type Interrupt, type LoggedEvent, type NewEvent, openInterrupts, type RunState, type Stored, type ValueRef } from './state.js';
+import { resolve, timedOut } from './resolution.js';
+import { retryDelay } from './retries.js';
+import type { LoggedEvent, NewEvent, RunState, Stored, ValueRef } from './state.js';
+import { suspension } from './suspension.js';
 
-/** What executing a node came to. */
-export type Outcome =
-  | {
-      readonly is: 'completed';
-      readonly outputs: Stored;
-      readonly sets?: readonly { readonly name: string; readonly next: Stored }[];
-      readonly before?: readonly NewEvent[];
-    }
-  | { readonly is: 'failed'; readonly error: RunError; readonly before?: readonly NewEvent[] }
-  | { readonly is: 'suspended'; readonly requests: readonly Asked[] };
-export type Asked = { readonly request: InterruptRequest; readonly artifact?: ValueRef; readonly untrusted?: boolean };
-
-/** Whose answer it is: a principal, as authz knows it. */
-export type Wish =
-  | { readonly type: 'start'; readonly started: Omit<Payload<'run.started'>, 'engineVersion' | 'activityIdentityRecipe'> }
-  /** What follows from where the run stands, with nothing executed: a run whose first nodes are all disabled has no other wish. */
-  | { readonly type: 'proceed' }
-  | { readonly type: 'begin'; readonly nodeId: string; readonly maxExecutions: number }
-  | { readonly type: 'announce'; readonly event: NewEvent<'agent.toolCalled'> }
-  | { readonly type: 'report'; readonly nodeId: string; readonly outcome: Outcome; readonly edges: Readonly<Record<string, boolean>> }
-  | {
-      readonly type: 'resolve';
-      readonly target: { readonly nodeId: string } | { readonly interruptId: string };
-      readonly resumeValue: Json;
-      readonly by: string;
-    }
-  | { readonly type: 'cancel'; readonly reason?: string; readonly by: string }
-  | { readonly type: 'expire'; readonly limitMs: number; readonly observedMs: number }
-  | { readonly type: 'poison'; readonly takeovers: number };
-/** A wish put to a run, with the time it is put. */
-export type Command = Wish & { readonly at: number };
-
-export type Decision =
-  | { readonly is: 'events'; readonly events: readonly NewEvent[] }
-  | { readonly is: 'rejected'; readonly error: WopError };
+export type { Answerer, Asked, Command, Decision, Outcome, Wish } from './decision.js';
 
 const RECIPE = 'openwop:activity:v2';
-const NOTHING: Decision = { is: 'events', events: [] };
-const events = (...list: NewEvent[]): Decision => ({ is: 'events', events: list });
-const rejected = (error: WopError): Decision => ({ is: 'rejected', error });
 
-type Deciders = { readonly [T in Command['type']]: (graph: Graph, state: RunState, command: Extract<Command, { type: T }>) => Decision };
+type Deciders = { readonly [T in Command['type']]: (graph: Graph, state: RunState, command: CommandOf<T>) => Decision };
+
+/** Wishes that an ended run simply no longer has. */
+const alive = <T extends Command['type']>(decider: Deciders[T]): Deciders[T] =>
+  ((graph: Graph, state: RunState, command: CommandOf<T>) =>
+    isTerminal(state.status) ? NOTHING : decider(graph, state, command)) as Deciders[T];
+
+const failure = (code: string, message: string): NewEvent => ({ type: 'run.failed', payload: { error: { code, message } } });
 
 const DECIDERS: Deciders = {
-  start: (_graph, state, { started }) =>
+  start: (_graph, state, { started, inputRefs }) =>
     state.head >= 0
       ? NOTHING
-      : events({ type: 'run.started', payload: { ...started, engineVersion: String(ENGINE_VERSION), activityIdentityRecipe: RECIPE } }),
+      : events({
+          type: 'run.started',
+          payload: { ...started, engineVersion: String(ENGINE_VERSION), activityIdentityRecipe: RECIPE },
+          ...(inputRefs && { facts: { inputs: inputRefs } }),
+        }),
 
   proceed: () => NOTHING,
 
   // The node that would go over the ceiling gets no node.started. (RFC 0058)
-  begin: (graph, state, { nodeId, maxExecutions }) => {
-    if (isTerminal(state.status) || state.nodes.has(nodeId)) return NOTHING;
-    if (state.executions >= maxExecutions) {
-      const observed = state.executions + 1;
+  begin: alive<'begin'>((graph, state, { nodeId, maxExecutions }) => {
+    const node = state.nodes.get(nodeId);
+    if (node && node.status !== 'retrying') return NOTHING;
+    const observed = state.executions + 1;
+    if (observed > maxExecutions) {
       return events(
         { type: 'cap.breached', payload: { kind: 'node-executions', limit: maxExecutions, observed, nodeId } },
-        {
-          type: 'run.failed',
-          payload: {
-            error: {
-              code: 'recursion_limit_exceeded',
-              message: `The run may execute ${maxExecutions} nodes; "${nodeId}" would be number ${observed}.`,
-            },
-          },
-        },
+        failure('recursion_limit_exceeded', `The run may execute ${maxExecutions} nodes; "${nodeId}" would be number ${observed}.`),
       );
     }
-    return events({ type: 'node.started', payload: { nodeId, typeId: graph.nodes.get(nodeId)?.typeId ?? '', attempt: 0 } });
-  },
+    const attempt = node ? node.attempt + 1 : 0;
+    return events({ type: 'node.started', payload: { nodeId, typeId: graph.nodes.get(nodeId)?.typeId ?? '', attempt } });
+  }),
 
-  announce: (_graph, state, { event }) => (isTerminal(state.status) || state.calls.has(event.payload.callId) ? NOTHING : events(event)),
+  announce: alive<'announce'>((_graph, state, { event }) => (isKnown(state, event) ? NOTHING : events(event))),
 
   // A late report is not an error: the attempt it speaks of is gone. (idempotency.md, layer 2)
-  report: (_graph, state, { nodeId, outcome, edges }) => {
-    if (isTerminal(state.status) || state.nodes.get(nodeId)?.status !== 'running') return NOTHING;
+  report: alive<'report'>((graph, state, { nodeId, outcome, edges }) => {
+    const node = state.nodes.get(nodeId);
+    if (node?.status !== 'running') return NOTHING;
     if (outcome.is === 'suspended') return events(...suspension(state, nodeId, outcome.requests));
     const before = outcome.before ?? [];
-    if (outcome.is === 'failed')
-      return events(...before, { type: 'node.failed', payload: { nodeId, error: outcome.error, attempts: 1 }, facts: { edges } });
+    if (outcome.is === 'failed') {
+      const delayMs = retryDelay(graph, nodeId, node.attempt, outcome.error);
+      const attempts = node.attempt + 1;
+      if (delayMs !== undefined)
+        return events(...before, { type: 'node.retried', payload: { nodeId, attempt: attempts, delayMs, lastError: outcome.error } });
+      return events(...before, { type: 'node.failed', payload: { nodeId, error: outcome.error, attempts }, facts: { edges } });
+    }
     const changes = (outcome.sets ?? []).map(({ name, next }) => variableChanged(state, name, next, nodeId));
     return events(...before, ...changes, {
       type: 'node.completed',
-      payload: { nodeId, outputs: contentOf(outcome.outputs) as JsonObject },
+      payload: { nodeId, outputs: shown(outcome.outputs) },
       ...untrusted(outcome.outputs),
       facts: { edges, ...(outcome.outputs.is === 'ref' && { value: refOf(outcome.outputs) }) },
     });
-  },
+  }),
 
   resolve: (_graph, state, command) => resolve(state, command),
+  timeout: (_graph, state, command) => timedOut(state, command),
 
-  cancel: (_graph, state, { reason, by }) =>
-    isTerminal(state.status)
-      ? NOTHING
-      : events({ type: 'run.cancelled', payload: { ...(reason !== undefined && { reason }), cancelledBy: by } }),
+  pause: (_graph, state, { drainPolicy, reason, by }) => {
+    if (isTerminal(state.status) || state.pausedAt !== undefined) return rejected(standing(state, 'paused'));
+    return events({ type: 'run.paused', payload: { ...(reason !== undefined && { reason }), drainPolicy, pausedBy: by } });
+  },
+  resume: (_graph, state, { reason, by }) => {
+    if (isTerminal(state.status) || state.pausedAt === undefined) return rejected(standing(state, 'resumed'));
+    return events({ type: 'run.resumed', payload: { ...(reason !== undefined && { reason }), resumedBy: by } });
+  },
 
-  expire: (_graph, state, { limitMs, observedMs }) =>
-    isTerminal(state.status)
-      ? NOTHING
-      : events(
-          { type: 'cap.breached', payload: { kind: 'run-duration', limit: limitMs, observed: Math.max(observedMs, limitMs + 1) } },
-          { type: 'run.failed', payload: { error: { code: 'run_timeout', message: `The run may take ${limitMs} ms.` } } },
-        ),
+  cancel: alive<'cancel'>((_graph, _state, { reason, by, parentRunId }) =>
+    events({
+      type: 'run.cancelled',
+      payload: { ...(reason !== undefined && { reason }), cancelledBy: by, ...(parentRunId !== undefined && { parentRunId }) },
+    }),
+  ),
 
-  poison: (_graph, state, { takeovers }) =>
-    isTerminal(state.status)
-      ? NOTHING
-      : events({
-          type: 'run.failed',
-          payload: {
-            error: {
-              code: 'run_poisoned',
-              message: `The run was taken over ${takeovers} times without a new event and was ended so that it cannot harm others.`,
-            },
-          },
-        }),
+  expire: alive<'expire'>((_graph, _state, { limitMs, observedMs }) =>
+    events(
+      { type: 'cap.breached', payload: { kind: 'run-duration', limit: limitMs, observed: Math.max(observedMs, limitMs + 1) } },
+      failure('run_timeout', `The run may take ${limitMs} ms.`),
+    ),
+  ),
+
+  poison: alive<'poison'>((_graph, _state, { takeovers }) =>
+    events(
+      failure('run_poisoned', `The run was taken over ${takeovers} times without a new event and was ended so that it cannot harm others.`),
+    ),
+  ),
+
+  recorded: alive<'recorded'>((_graph, _state, { events: recorded }) => events(...recorded)),
 };
 
 /**
@@ -155,6 +123,20 @@ export function decide(graph: Graph, state: RunState, command: Command): Decisio
 
 /** A fact as it will stand in the log. */
 export const logged = (event: NewEvent, sequence: number, at: number): LoggedEvent => ({ ...event, sequence, at }) as LoggedEvent;
+
+function standing(state: RunState, wish: string): WopError {
+  const message = isTerminal(state.status)
+    ? 'The run has ended.'
+    : `The run is ${state.pausedAt === undefined ? 'not paused' : 'paused already'}, so it cannot be ${wish}.`;
+  return new WopError(isTerminal(state.status) ? 'run_terminal' : 'run_state_conflict', message, {
+    runStatus: state.status,
+    ...(state.pausedAt !== undefined && { pausedAt: state.pausedAt }),
+  });
+}
+
+function isKnown(state: RunState, event: CommandOf<'announce'>['event']): boolean {
+  return event.type === 'agent.toolCalled' ? state.calls.has(event.payload.callId) : state.children.has(event.payload.childRunId);
+}
 
 function consequences(graph: Graph, state: RunState, at: number): readonly NewEvent[] {
   const found: NewEvent[] = [];
@@ -181,12 +163,13 @@ function consequences(graph: Graph, state: RunState, at: number): readonly NewEv
       again = true;
     }
   }
-  if (!isTerminal(now.status) && isDone(graph, now))
+  if (!isTerminal(now.status) && now.pausedAt === undefined && isDone(graph, now)) {
     add({
       type: 'run.completed',
       payload: { outputs: outputsOf(graph, now, contentOf) },
       ...(someUntrusted(graph, now) && { untrusted: true }),
     });
+  }
   return found;
 }
 
@@ -215,157 +198,17 @@ function variableChanged(state: RunState, name: string, next: Stored, nodeId: st
   };
 }
 
+/** Outputs are an object on the wire, also where there is nothing to be seen. */
+function shown(outputs: Stored): JsonObject {
+  const content = contentOf(outputs);
+  return typeof content === 'object' && content !== null && !Array.isArray(content) ? (content as JsonObject) : { value: content };
+}
+
 const untrusted = (stored: Stored): { untrusted?: true } => (stored.is === 'ref' && stored.untrusted ? { untrusted: true } : {});
-const refOf = ({ ref, sha256, bytes, untrusted }: ValueRef): ValueRef => ({ ref, sha256, bytes, untrusted });
-
-/** Durable before it is visible: the requests and the suspension are one batch. Order as the suites read it (execution §3.4). */
-function suspension(state: RunState, nodeId: string, asked: readonly Asked[]): readonly NewEvent[] {
-  const known = new Set([...state.interrupts.values()].map(({ key }) => key));
-  const fresh = asked.filter(({ request }) => !known.has(request.key));
-  const requests = fresh.map((item, index) => ({ ...item, id: interruptId(state.runId, state.interrupts.size + index) }));
-  const announced = requests.flatMap(({ request, artifact, untrusted, id }): NewEvent[] => {
-    const { kind, key, data, resumeSchema, timeoutMs, metadata } = request;
-    const requested: NewEvent<'interrupt.requested'> = {
-      type: 'interrupt.requested',
-      payload: {
-        nodeId,
-        interruptId: id,
-        kind,
-        key,
-        data,
-        ...(resumeSchema && { resumeSchema }),
-        ...(timeoutMs !== undefined && { timeoutMs }),
-        ...(metadata && { metadata }),
-      },
-      ...(artifact && { facts: { value: artifact } }),
-      ...(untrusted && { untrusted: true }),
-    };
-    return [requested, FAMILY[kind](nodeId, id, data)];
-  });
-  const [first] = requests;
-  if (!first) return [];
-  return [
-    ...announced,
-    { type: 'node.suspended', payload: { nodeId, interruptId: first.id, kind: first.request.kind, key: first.request.key } },
-  ];
-}
-
-const FAMILY: { readonly [K in InterruptRequest['kind']]: (nodeId: string, interruptId: string, data: JsonObject) => NewEvent } = {
-  approval: (nodeId, id, data) => {
-    const { artifactId, artifactType, actions, title, requiredApprovals, approversList } = data as ApprovalData;
-    return {
-      type: 'approval.requested',
-      payload: {
-        nodeId,
-        artifactId,
-        artifactType,
-        // The event's own enum says `edit` where the interrupt's data says `edit-accept`. (contradiction 11)
-        actions: actions.map((action) => (action === 'edit-accept' ? 'edit' : action)),
-        interruptId: id,
-        title,
-        requiredApprovals,
-        ...(approversList && { approversList }),
-      },
-    };
-  },
-  clarification: (nodeId, id, data) => ({
-    type: 'clarification.requested',
-    payload: { nodeId, questions: (data as ClarificationData).questions as JsonObject[], interruptId: id },
-  }),
-};
-
-type Resolve = Extract<Command, { type: 'resolve' }>;
-
-function resolve(state: RunState, { target, resumeValue, by }: Resolve): Decision {
-  const all = [...state.interrupts.values()].filter((one) =>
-    'nodeId' in target ? one.nodeId === target.nodeId : one.id === target.interruptId,
-  );
-  const open = all.find(({ status }) => status === 'open');
-  if (all.length === 0) return rejected(new WopError('interrupt_not_found', 'Nothing waits for an answer there.'));
-  if (state.status === 'cancelled') return rejected(new WopError('interrupt_cancelled', 'The run was cancelled while it waited.'));
-  if (isTerminal(state.status))
-    return rejected(new WopError('interrupt_already_resolved', 'The run has ended.', { runStatus: state.status }));
-  if (!open) return rejected(new WopError('interrupt_already_resolved', 'Someone has answered already.'));
-  return RESOLVERS[open.kind](state, open, resumeValue, by);
-}
-
-const RESOLVERS: { readonly [K in Interrupt['kind']]: (state: RunState, interrupt: Interrupt, resumeValue: Json, by: string) => Decision } =
-  {
-    approval: (state, interrupt, resumeValue, by) => {
-      const parsed = ApprovalResume.safeParse(legacyDecision(resumeValue));
-      if (!parsed.success) return rejected(validationError(parsed.error, 'resumeValue'));
-      const { nodeId, id, kind } = interrupt;
-      const { action, comment, feedback, refineFeedback, editedArtifactData } = parsed.data;
-      const verdict = tally(interrupt, parsed.data, by);
-      if (verdict.is === 'rejected') return rejected(verdict.error);
-      const details = {
-        ...(refineFeedback !== undefined && { refineFeedback: refineFeedback as Json }),
-        ...(editedArtifactData !== undefined && { editedArtifactData }),
-      };
-      const received: NewEvent = {
-        type: 'approval.received',
-        payload: {
-          nodeId,
-          action,
-          decidedBy: by,
-          ...(comment !== undefined && { comment }),
-          ...(feedback !== undefined && { feedback }),
-          ...details,
-        },
-        ...(verdict.voter !== by && { facts: { voter: verdict.voter } }),
-      };
-      if (verdict.is === 'open') return events(received);
-      const { voter: _, ...given } = parsed.data;
-      const value = { ...given, action: verdict.action, decidedBy: by, ...(verdict.voter !== by && { voter: verdict.voter }) } as Json;
-      return events(
-        received,
-        {
-          type: 'interrupt.resolved',
-          payload: { nodeId, interruptId: id, kind, action: verdict.action, resumeValue: value, ...details, resolvedBy: by },
-        },
-        ...resumed(state, interrupt, value),
-      );
-    },
-    clarification: (state, interrupt, resumeValue, by) => {
-      const parsed = ClarificationResume.safeParse(resumeValue);
-      if (!parsed.success) return rejected(validationError(parsed.error, 'resumeValue'));
-      const { nodeId, id, kind } = interrupt;
-      const { action, answers = {} } = parsed.data;
-      const unanswered = (interrupt.data as ClarificationData).questions.filter(
-        (question) => !Object.hasOwn(answers, question.id) && isRequired(question),
-      );
-      if (action === 'accept' && unanswered.length > 0) {
-        return rejected(
-          new WopError('validation_error', `The answer to question "${unanswered[0]?.id}" is missing.`, {
-            issues: unanswered.map((question) => ({ path: `answers.${question.id}`, message: 'is missing' })),
-          }),
-        );
-      }
-      const value = { action, answers } as Json;
-      return events(
-        ...(action === 'accept'
-          ? [{ type: 'clarification.resolved' as const, payload: { nodeId, answers: answers as JsonObject, answeredBy: by } }]
-          : []),
-        { type: 'interrupt.resolved', payload: { nodeId, interruptId: id, kind, action, resumeValue: value, resolvedBy: by } },
-        ...resumed(state, interrupt, value),
-      );
-    },
-  };
-
-const isRequired = (question: { readonly [key: string]: unknown }): boolean => question['required'] !== false;
-
-/** The node goes on when nothing it asked is open any more. */
-function resumed(state: RunState, interrupt: Interrupt, resumeValue: Json): readonly NewEvent[] {
-  const others = openInterrupts(state).filter(({ nodeId, id }) => nodeId === interrupt.nodeId && id !== interrupt.id);
-  return others.length > 0 ? [] : [{ type: 'node.resumed', payload: { nodeId: interrupt.nodeId, interruptId: interrupt.id, resumeValue } }];
-}
-
-/** `{decision}` is the older form. (execution §3.2) */
-function legacyDecision(value: Json): Json {
-  if (typeof value !== 'object' || value === null || Array.isArray(value) || 'action' in value || !('decision' in value)) return value;
-  const { decision, feedback, ...rest } = value as { decision: Json; feedback?: Json };
-  if (decision === 'approved') return { ...rest, action: 'accept' };
-  if (decision === 'rejected' && typeof feedback === 'string')
-    return { ...rest, action: 'refine', refineFeedback: { scope: 'whole', text: feedback } };
-  return decision === 'rejected' ? { ...rest, action: 'reject' } : value;
-}
+const refOf = ({ ref, sha256, bytes, untrusted, secret }: ValueRef): ValueRef => ({
+  ref,
+  sha256,
+  bytes,
+  untrusted,
+  ...(secret && { secret }),
+});

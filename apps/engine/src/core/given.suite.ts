@@ -150,7 +150,7 @@ export const answers = (nodeId: string, resumeValue: JsonObject, by = 'ada'): Wi
   type: 'resolve',
   target: { nodeId },
   resumeValue,
-  by,
+  by: { principal: by },
 });
 
 /** For what could take years: fails when it costs more than `ms` of the processor, however busy the machine is. */

@@ -7,6 +7,7 @@ import type { NewEvent, RunState } from './state.js';
 
 /** What stands in the value store of these tests. */
 const STORE: Readonly<Record<string, Json>> = { secret: { said: 'hi', list: [1] }, plain: { said: 'big' }, text: 'from a tool' };
+const CLEAN = { untrusted: false, secret: false };
 const read: Read = (stored) => (stored.is === 'ref' ? (STORE[stored.ref] as Json) : contentOf(stored));
 const ref = (name: string, untrusted: boolean) => ({ ref: name, sha256: 'f'.repeat(64), bytes: 7, untrusted });
 const kept = (nodeId: string, name: string, untrusted = true): NewEvent =>
@@ -46,7 +47,7 @@ describe('a port', () => {
   ])('%s', (what, port, value) => {
     const resolved = resolve({ p: port }, after(...a({ x: 1, deep: { y: 2 }, none: null })));
     if (what === 'expression') expect(resolved).toMatchObject({ is: 'error', code: 'expression_failed' });
-    else expect(resolved).toEqual({ is: 'inputs', inputs: value === undefined ? {} : { p: value }, untrusted: false });
+    else expect(resolved).toEqual({ is: 'inputs', inputs: value === undefined ? {} : { p: value }, taint: CLEAN });
   });
 
   it.each<[object, RegExp]>([
@@ -77,7 +78,7 @@ describe('an edge', () => {
     expect(resolve({}, state, [{ targetInput: 'p', sourceOutput: 'x' }])).toMatchObject({ inputs: { p: 1 } });
     expect(resolve({}, state, [{ targetInput: 'p' }])).toMatchObject({ inputs: { p: 'main' } });
     expect(resolve({}, after(...a({ x: 1 })), [{ targetInput: 'p' }])).toMatchObject({ inputs: { p: { x: 1 } } });
-    expect(resolve({}, state, [{}])).toEqual({ is: 'inputs', inputs: {}, untrusted: false });
+    expect(resolve({}, state, [{}])).toEqual({ is: 'inputs', inputs: {}, taint: CLEAN });
   });
 
   it('brings null where the output is null', () => {
@@ -87,14 +88,13 @@ describe('an edge', () => {
   });
 
   it('brings nothing that is not there, was not taken, or that a port defines itself', () => {
-    expect(resolve({}, after(...a({ x: 1 })), [{ targetInput: 'p', sourceOutput: 'other' }])).toMatchObject({ inputs: {} });
-    expect(
-      resolve({}, after(began('a'), completed('a', { x: 1 }, { e0: false })), [{ targetInput: 'p', sourceOutput: 'x' }]),
-    ).toMatchObject({ inputs: {} });
-    expect(resolve({}, after(skipped('a')), [{ targetInput: 'p' }])).toMatchObject({ inputs: {} });
-    expect(
-      resolve({ p: { type: 'static', value: 'own' } }, after(...a({ x: 1 })), [{ targetInput: 'p', sourceOutput: 'x' }]),
-    ).toMatchObject({ inputs: { p: 'own' } });
+    const nothing = { is: 'inputs', inputs: {}, taint: CLEAN };
+    expect(resolve({}, after(...a({ x: 1 })), [{ targetInput: 'p', sourceOutput: 'other' }])).toEqual(nothing);
+    const untaken = after(began('a'), completed('a', { x: 1 }, { e0: false }));
+    expect(resolve({}, untaken, [{ targetInput: 'p', sourceOutput: 'x' }])).toEqual(nothing);
+    expect(resolve({}, after(skipped('a')), [{ targetInput: 'p' }])).toEqual(nothing);
+    const own = { p: { type: 'static', value: 'own' } };
+    expect(resolve(own, after(...a({ x: 1 })), [{ targetInput: 'p', sourceOutput: 'x' }])).toMatchObject({ inputs: { p: 'own' } });
   });
 
   it('may bring to a port of any name, as a port of its own', () => {
@@ -130,7 +130,16 @@ describe('what a node gets is untrusted', () => {
     ],
     ['not through an edge that brings nothing', {}, [{}], tainted, false],
   ])('%s', (_how, ports, edges, state, untrusted) => {
-    expect(resolve(ports, state, edges)).toMatchObject({ is: 'inputs', untrusted });
+    expect(resolve(ports, state, edges)).toMatchObject({ is: 'inputs', taint: { untrusted, secret: false } });
+  });
+
+  it('and secret when what it comes from is', () => {
+    const state = after(
+      began('a'),
+      fact('node.completed', { nodeId: 'a', outputs: {} }, { facts: { value: { ...ref('plain', false), secret: true } } }),
+    );
+    const port = { p: { type: 'connection', nodeId: 'a', outputKey: 'said' } };
+    expect(resolve(port, state)).toMatchObject({ inputs: { p: 'big' }, taint: { untrusted: false, secret: true } });
   });
 
   it('and is the value itself, read from the store', () => {
@@ -145,6 +154,7 @@ describe('what expressions see', () => {
       inputs: { name: 'Ada', nothing: null },
       variables: { name: 'Eve', nothing: null },
       nodes: { a: STORE['secret'] },
+      channels: {},
     });
   });
 });

@@ -1,4 +1,5 @@
 import type { Json, JsonObject, PortValue, Variable, WorkflowDefinition, WorkflowNode } from '@isthmus/protocol';
+import { channelValue } from './channels.js';
 import { evaluate, firstLine } from './expression.js';
 import type { Graph } from './graph.js';
 import { contentOf } from './outputs.js';
@@ -8,20 +9,27 @@ import type { RunState, Stored } from './state.js';
 export type Read = (stored: Stored) => Json;
 
 export type Resolved =
-  | { readonly is: 'inputs'; readonly inputs: JsonObject; readonly untrusted: boolean }
+  | { readonly is: 'inputs'; readonly inputs: JsonObject; readonly taint: Taint }
   | { readonly is: 'error'; readonly code: 'variable_missing' | 'expression_failed'; readonly message: string };
 
-type Port = { readonly value: Json | undefined; readonly untrusted: boolean };
+/** What a value carries along from those it was made of. */
+export type Taint = { readonly untrusted: boolean; readonly secret: boolean };
+const CLEAN: Taint = { untrusted: false, secret: false };
+const both = (a: Taint, b: Taint): Taint => ({ untrusted: a.untrusted || b.untrusted, secret: a.secret || b.secret });
+const taintOf = (value: Stored | undefined): Taint =>
+  value?.is === 'ref' ? { untrusted: value.untrusted, secret: value.secret === true } : CLEAN;
+
+type Port = { readonly value: Json | undefined; readonly taint: Taint };
 
 /** What a node gets: its ports, then what edges bring to ports it does not define itself. */
 export function resolveInputs(graph: Graph, state: RunState, node: WorkflowNode, read: Read): Resolved {
   // Names of ports come from authors: none of them is the prototype.
   const inputs: Record<string, Json> = Object.create(null) as Record<string, Json>;
-  let untrusted = false;
+  let taint = CLEAN;
   for (const [name, port] of Object.entries(node.inputs)) {
     try {
-      const { value, untrusted: tainted } = portOf(port, state, read);
-      untrusted ||= tainted;
+      const { value, taint: carried } = portOf(port, state, read);
+      taint = both(taint, carried);
       if (value !== undefined) inputs[name] = value;
       else if (!('optional' in port && port.optional))
         return {
@@ -46,28 +54,28 @@ export function resolveInputs(graph: Graph, state: RunState, node: WorkflowNode,
     const value = named === undefined && edge.sourceOutput === undefined ? whole : named;
     if (value === undefined) continue;
     inputs[edge.targetInput] = value;
-    untrusted ||= isUntrusted(outputs);
+    taint = both(taint, taintOf(outputs));
   }
-  return { is: 'inputs', inputs, untrusted };
+  return { is: 'inputs', inputs, taint };
 }
 
 function portOf(port: PortValue, state: RunState, read: Read): Port {
-  if (port.type === 'static') return { value: port.value, untrusted: false };
+  if (port.type === 'static') return { value: port.value, taint: CLEAN };
   if (port.type === 'variable') return stored(state.variables.get(port.variableName) ?? state.nodes.get(port.variableName)?.outputs, read);
-  if (port.type === 'expression') return { value: evaluate(port.expression, scopeOf(state, read)), untrusted: holdsUntrusted(state) };
+  if (port.type === 'expression') return { value: evaluate(port.expression, scopeOf(state, read)), taint: taintOfAll(state) };
   const outputs = state.nodes.get(port.nodeId)?.outputs;
   const whole = stored(outputs, read);
   return { ...whole, value: whole.value === undefined || port.outputKey === '' ? whole.value : member(whole.value, port.outputKey) };
 }
 
-const stored = (value: Stored | undefined, read: Read): Port =>
-  value ? { value: read(value), untrusted: isUntrusted(value) } : { value: undefined, untrusted: false };
-const isUntrusted = (value: Stored): boolean => value.is === 'ref' && value.untrusted;
+const stored = (value: Stored | undefined, read: Read): Port => ({ value: value && read(value), taint: taintOf(value) });
 
-/** An expression may read anything, so what it yields is as trusted as the least trusted value of the run. */
-const holdsUntrusted = (state: RunState): boolean =>
-  [...state.variables.values()].some(isUntrusted) ||
-  [...state.nodes.values()].some(({ outputs }) => outputs !== undefined && isUntrusted(outputs));
+/** An expression may read anything, so what it yields carries what any value of the run carries. */
+const taintOfAll = (state: RunState): Taint =>
+  [...state.variables.values(), ...[...state.nodes.values()].map(({ outputs }) => outputs)].reduce<Taint>(
+    (taint, value) => both(taint, taintOf(value)),
+    CLEAN,
+  );
 
 const member = (value: Json, key: string): Json | undefined =>
   typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? (value as { readonly [key: string]: Json })[key] : undefined;
@@ -80,10 +88,17 @@ const describe = (port: PortValue): string =>
       : 'a value';
 
 /** What expressions and conditions see. */
-export function scopeOf(state: RunState, read: Read): { inputs: JsonObject; variables: JsonObject; nodes: JsonObject } {
+export function scopeOf(
+  state: RunState,
+  read: Read,
+): { inputs: JsonObject; variables: JsonObject; nodes: JsonObject; channels: JsonObject } {
   return {
-    inputs: state.inputs,
+    inputs: {
+      ...state.inputs,
+      ...Object.fromEntries(Object.entries(state.inputRefs).map(([name, ref]) => [name, read({ is: 'ref', ...ref })])),
+    },
     variables: Object.fromEntries([...state.variables].map(([name, value]) => [name, read(value)])),
+    channels: Object.fromEntries([...state.channels].map(([name, channel]) => [name, channelValue(channel)])),
     nodes: Object.fromEntries([...state.nodes].flatMap(([id, { outputs }]) => (outputs ? [[id, read(outputs)]] : []))),
   };
 }

@@ -2,11 +2,16 @@ import type { Json, JsonObject } from '@isthmus/protocol';
 import type { Graph } from './graph.js';
 import type { RunState, Stored } from './state.js';
 
+/** What stands where a secret would. (SR-1) */
+export const MASKED = '[REDACTED]';
+
 /** What the log shows of a value: itself, or its hash, size and trust. Results of MCP tools never stand in it. (rule MCP-1) */
 export const contentOf = (stored: Stored): Json =>
   stored.is === 'inline'
     ? stored.value
-    : { sha256: stored.sha256, length: stored.bytes, ...(stored.untrusted && { contentTrust: 'untrusted' }) };
+    : stored.secret
+      ? MASKED
+      : { sha256: stored.sha256, length: stored.bytes, ...(stored.untrusted && { contentTrust: 'untrusted' }) };
 
 const EXPOSES = 'core.openwop.mcp.expose-';
 

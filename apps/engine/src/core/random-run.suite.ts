@@ -24,26 +24,29 @@ export function plans({ tame = false } = {}): fc.Arbitrary<Plan> {
     triggerRule: fc.option(fc.constantFrom(...TRIGGER_RULES), { nil: undefined }),
     verdict: tame ? fc.constant(undefined) : fc.option(fc.boolean(), { nil: undefined }),
   });
-  return fc.tuple(fc.array(node, { minLength: 1, maxLength: 8 }), fc.array(edge, { maxLength: 14 })).map(([nodes, wishes]) => {
-    const edges = wishes.filter(({ from, to }) => from < to && to < nodes.length).map((wish, index) => ({ ...wish, id: `e${index}` }));
-    const definition = WorkflowDefinition.parse({
-      id: 'w',
-      name: 'w',
-      nodes: nodes.map(({ disabled }, index) => ({ id: `n${index}`, typeId: 'core.noop', disabled })),
-      edges: edges.map(({ id, from, to, triggerRule, verdict }) => ({
-        id,
-        sourceNodeId: `n${from}`,
-        targetNodeId: `n${to}`,
-        ...(triggerRule && { triggerRule }),
-        ...(verdict !== undefined && { condition: { left: 'status', right: 'completed' } }),
-      })),
+  return fc
+    .tuple(fc.array(node, { minLength: 1, maxLength: 8 }), fc.array(edge, { maxLength: 14 }), fc.boolean())
+    .map(([nodes, wishes, backwards]) => {
+      const inOrder = <T>(list: readonly T[]): readonly T[] => (backwards ? list.toReversed() : list);
+      const edges = wishes.filter(({ from, to }) => from < to && to < nodes.length).map((wish, index) => ({ ...wish, id: `e${index}` }));
+      const definition = WorkflowDefinition.parse({
+        id: 'w',
+        name: 'w',
+        nodes: inOrder(nodes.map(({ disabled }, index) => ({ id: `n${index}`, typeId: 'core.noop', disabled }))),
+        edges: edges.map(({ id, from, to, triggerRule, verdict }) => ({
+          id,
+          sourceNodeId: `n${from}`,
+          targetNodeId: `n${to}`,
+          ...(triggerRule && { triggerRule }),
+          ...(verdict !== undefined && { condition: { left: 'status', right: 'completed' } }),
+        })),
+      });
+      return {
+        graph: compile(definition),
+        does: new Map(nodes.map(({ does }, index) => [`n${index}`, does])),
+        verdicts: new Map(edges.flatMap(({ id, verdict }) => (verdict === undefined ? [] : [[id, verdict] as const]))),
+      };
     });
-    return {
-      graph: compile(definition),
-      does: new Map(nodes.map(({ does }, index) => [`n${index}`, does])),
-      verdicts: new Map(edges.flatMap(({ id, verdict }) => (verdict === undefined ? [] : [[id, verdict] as const]))),
-    };
-  });
 }
 
 /** What happens to a run, step by step: pairs of what and to whom. */

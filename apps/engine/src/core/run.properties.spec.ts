@@ -123,7 +123,9 @@ describe('decisions that are appended together', () => {
   it('leave the state they began with as it was, and add nothing when they are rejected', () => {
     const base = fold(initial(RUN), logOf([started(), began('a')]));
     const batch = new Batch(graph, base);
-    expect(batch.add({ type: 'resolve', target: { nodeId: 'a' }, resumeValue: {}, by: 'p', at: AT })).toMatchObject({ is: 'rejected' });
+    expect(batch.add({ type: 'resolve', target: { nodeId: 'a' }, resumeValue: {}, by: { principal: 'p' }, at: AT })).toMatchObject({
+      is: 'rejected',
+    });
     expect([batch.events, batch.state, batch.base]).toEqual([[], base, base]);
   });
 });

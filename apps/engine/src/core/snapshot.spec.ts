@@ -29,8 +29,9 @@ const ref = (name: string, untrusted = true) => ({ ref: name, sha256: 'f'.repeat
 const kept = (nodeId: string, name: string, untrusted = true): NewEvent =>
   fact('node.completed', { nodeId }, { facts: { value: ref(name, untrusted) } });
 
+const AROUND = { revision: 1, options: {}, family: { parentRun: null, parentNode: null, sourceRun: null, mode: null } } as const;
 const graph = graphOf(['a', 'b']);
-const snapshot = (state: RunState) => RunSnapshot.parse(snapshotOf(graph, state, 3, {}, read));
+const snapshot = (state: RunState) => RunSnapshot.parse(snapshotOf(graph, state, { ...AROUND, revision: 3 }, read));
 const outcome = (state: RunState) => RunOutcome.parse(outcomeOf(graph, state, read));
 
 describe('a snapshot', () => {
@@ -53,12 +54,12 @@ describe('a snapshot', () => {
 
   it('echoes what the run was asked with', () => {
     const options = { configurable: { recursionLimit: 5, mine: 'x' }, tags: ['t'], metadata: { m: 1 } };
-    expect(snapshotOf(graph, stateOf(started()), 1, options, read)).toMatchObject(options);
+    expect(snapshotOf(graph, stateOf(started()), { ...AROUND, options }, read)).toMatchObject(options);
   });
 
   it('of a run that completed has outputs and the time of its end, and no current node', () => {
     const { state } = given(graphOf(['a']), [started(), began('a')]).when(done('a', { x: 1 }));
-    const shown = RunSnapshot.parse(snapshotOf(graphOf(['a']), state, 1, {}, read));
+    const shown = RunSnapshot.parse(snapshotOf(graphOf(['a']), state, AROUND, read));
     expect(shown).toMatchObject({
       status: 'completed',
       outputs: { x: 1 },

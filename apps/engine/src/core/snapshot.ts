@@ -9,16 +9,30 @@ import {
   type RunOutcome,
   type RunSnapshot,
 } from '@isthmus/protocol';
+import { channelValue } from './channels.js';
 import type { Graph } from './graph.js';
 import type { Read } from './inputs.js';
-import { outputsOf } from './outputs.js';
+import { MASKED, outputsOf } from './outputs.js';
 import { type Interrupt, openInterrupts, type RunState, type Stored } from './state.js';
 
 /** What a run was asked to be, besides its inputs: echoed as it came. */
 export type RunOptions = { readonly configurable?: JsonObject; readonly tags?: readonly string[]; readonly metadata?: JsonObject };
 
+/** What stands beside the log: the revision, where the run comes from, the runs it started. */
+export type Around = {
+  readonly revision: number;
+  readonly options: RunOptions;
+  readonly family: {
+    readonly parentRun: string | null;
+    readonly parentNode: string | null;
+    readonly sourceRun: string | null;
+    readonly mode: 'replay' | 'branch' | null;
+  };
+  readonly children?: readonly { readonly runId: string; readonly status: string }[];
+};
+
 /** A run as `GET /v1/runs/{runId}` shows it: a projection of the fold. (run-snapshot.schema.json) */
-export function snapshotOf(graph: Graph, state: RunState, revision: number, options: RunOptions, read: Read): RunSnapshot {
+export function snapshotOf(graph: Graph, state: RunState, { revision, options, family, children = [] }: Around, read: Read): RunSnapshot {
   const open = isTerminal(state.status) ? [] : openInterrupts(state).map((interrupt) => openInterrupt(interrupt, read));
   const [first] = open;
   const running = [...state.nodes].find(([, { status }]) => status === 'running')?.[0];
@@ -38,13 +52,26 @@ export function snapshotOf(graph: Graph, state: RunState, revision: number, opti
       ]),
     ),
     variables: variablesOf(state, read),
+    ...(state.channels.size > 0 && {
+      channels: Object.fromEntries([...state.channels].map(([name, channel]) => [name, channelValue(channel)])),
+    }),
+    ...(state.pausedAt !== undefined && { pausedAt: isoTime(state.pausedAt) }),
     inputs: state.inputs,
     ...(first && { interrupt: first, interrupts: open }),
     ...(state.error && { error: state.error }),
-    ...(state.status === 'completed' && { outputs: outputsOf(graph, state, read) }),
+    ...(state.status === 'completed' && {
+      outputs: outputsOf(graph, state, (stored) => (stored.is === 'ref' && stored.secret ? { value: MASKED } : read(stored))),
+    }),
     engineVersion: String(ENGINE_VERSION),
     eventLogSchemaVersion: EVENT_LOG_SCHEMA_VERSION,
     workflowRevision: revision,
+    ...(family.parentRun !== null && {
+      parentRunId: family.parentRun,
+      ...(family.parentNode !== null && { parentNodeId: family.parentNode }),
+    }),
+    ...(children.length > 0 && { childRuns: [...children] }),
+    ...(family.sourceRun !== null && { sourceRunId: family.sourceRun }),
+    ...(family.mode !== null && { mode: family.mode }),
     ...(options.configurable && { configurable: options.configurable }),
     ...(options.tags && { tags: [...options.tags] }),
     ...(options.metadata && { metadata: options.metadata }),
@@ -54,6 +81,7 @@ export function snapshotOf(graph: Graph, state: RunState, revision: number, opti
 /** Inputs and variables by name, results of nodes at their id, with their trust. (rulings, Wire) */
 function variablesOf(state: RunState, read: Read): { [name: string]: Json } {
   const labelled = (stored: Stored): Json => {
+    if (stored.is === 'ref' && stored.secret) return MASKED;
     const value = read(stored);
     const isPlain = typeof value === 'object' && value !== null && !Array.isArray(value);
     if (stored.is === 'inline' || !stored.untrusted) return value;
@@ -78,7 +106,7 @@ export function outcomeOf(graph: Graph, state: RunState, read: Read): RunOutcome
     let untrusted = false;
     const outputs = outputsOf(graph, state, (stored) => {
       untrusted ||= stored.is === 'ref' && stored.untrusted;
-      return read(stored);
+      return stored.is === 'ref' && stored.secret ? { value: MASKED } : read(stored);
     });
     return { is: 'completed', outputs, contentTrust: untrusted ? 'untrusted' : 'trusted' };
   }

@@ -1,7 +1,15 @@
 import type { EventType, InterruptKind, Json, JsonObject, Owner, Payload, RunError, RunStatus } from '@isthmus/protocol';
+import type { Channel } from './channels.js';
 
 /** A value that stands in the run's value store: state and log hold where it is, how big, and whether to trust it. */
-export type ValueRef = { readonly ref: string; readonly sha256: string; readonly bytes: number; readonly untrusted: boolean };
+export type ValueRef = {
+  readonly ref: string;
+  readonly sha256: string;
+  readonly bytes: number;
+  readonly untrusted: boolean;
+  /** A masked variable, or what looks like a credential, or what was made of one: shown to nobody, given to nodes. */
+  readonly secret?: true;
+};
 export type Stored = { readonly is: 'inline'; readonly value: Json } | ({ readonly is: 'ref' } & ValueRef);
 
 export const inline = (value: Json): Stored => ({ is: 'inline', value });
@@ -12,6 +20,10 @@ export type Facts = {
   readonly edges?: Readonly<Record<string, boolean>>;
   /** Where the node's outputs, the variable or the interrupt's `artifactData` stand, when not in the payload. */
   readonly value?: ValueRef;
+  /** Inputs that may not stand in the log, by name. */
+  readonly inputs?: Readonly<Record<string, ValueRef>>;
+  /** How the channel is pruned when this write is folded. */
+  readonly channel?: { readonly ttlMs?: number; readonly maxSize?: number };
   /** Whose vote it is, where the answer named somebody else than the principal who gave it. */
   readonly voter?: string;
 };
@@ -35,9 +47,11 @@ export type NewEvent<T extends EventType = EventType> = T extends EventType
   : never;
 
 export type NodeRun = {
-  readonly status: 'running' | 'suspended' | 'completed' | 'failed' | 'skipped';
+  readonly status: 'running' | 'suspended' | 'retrying' | 'completed' | 'failed' | 'skipped';
   readonly startedAt: number;
   readonly attempt: number;
+  /** When the next attempt may begin, while `retrying`. */
+  readonly retryAt?: number;
   readonly outputs?: Stored;
   readonly error?: RunError;
 };
@@ -54,6 +68,8 @@ export type Interrupt = {
   readonly artifact?: ValueRef;
   readonly metadata?: JsonObject;
   readonly resumeSchema?: JsonObject;
+  /** When nobody may answer any more. */
+  readonly deadline?: number;
   readonly status: 'open' | 'resolved';
   readonly votes: readonly Vote[];
   readonly resumeValue?: Json;
@@ -63,6 +79,8 @@ export type Interrupt = {
 /** Where a run stands: the fold of its log and nothing else. */
 export type RunState = {
   readonly runId: string;
+  /** Whose id stands in ids that the log shows: the run's own, or of a fork that of the first source, so that forks are equal. */
+  readonly idBase: string;
   readonly owner: Owner;
   readonly workflowId: string;
   readonly status: RunStatus;
@@ -70,7 +88,14 @@ export type RunState = {
   readonly head: number;
   readonly startedAt: number;
   readonly endedAt?: number;
+  /** When it was paused; absent while it is not. */
+  readonly pausedAt?: number;
   readonly inputs: JsonObject;
+  /** Inputs that are shown masked: where the values stand. */
+  readonly inputRefs: Readonly<Record<string, ValueRef>>;
+  readonly channels: ReadonlyMap<string, Channel>;
+  /** Runs that nodes started, by id: which node, and how they ended as far as the log knows. */
+  readonly children: ReadonlyMap<string, Child>;
   readonly variables: ReadonlyMap<string, Stored>;
   readonly nodes: ReadonlyMap<string, NodeRun>;
   readonly edges: ReadonlyMap<string, boolean>;
@@ -83,14 +108,20 @@ export type RunState = {
   readonly reason?: string;
 };
 
-export const initial = (runId: string): RunState => ({
+export type Child = { readonly nodeId: string; readonly workflowId: string; readonly status: string };
+
+export const initial = (runId: string, idBase = runId): RunState => ({
   runId,
+  idBase,
   owner: { tenant: '' },
   workflowId: '',
   status: 'pending',
   head: -1,
   startedAt: 0,
   inputs: {},
+  inputRefs: {},
+  channels: new Map(),
+  children: new Map(),
   variables: new Map(),
   nodes: new Map(),
   edges: new Map(),

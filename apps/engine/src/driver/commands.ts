@@ -2,10 +2,10 @@ import { Inject, Injectable } from '@nestjs/common';
 import { Bell } from '@isthmus/messaging';
 import { BELLS, isTerminal, type Json, WopError } from '@isthmus/protocol';
 import { Batch } from '../core/batch.js';
-import type { Wish } from '../core/decide.js';
+import type { Wish } from '../core/decision.js';
 import { fold } from '../core/apply.js';
 import { initial, type RunState } from '../core/state.js';
-import { type IdempotencyClaim, RunLog } from '../store/run-log.js';
+import { type IdempotencyClaim, RunLog, type RunRow } from '../store/run-log.js';
 import { Workflows } from '../store/workflows.js';
 import { Runs } from './runs.js';
 import { DRIVER_SETTINGS, type DriverSettings } from './settings.js';
@@ -45,7 +45,8 @@ export class Commands {
     answer: (state: RunState, changed: boolean) => R,
     idempotency?: IdempotencyClaim,
   ): Promise<Commanded<R>> {
-    const attempt = (log: Pick<RunLog, 'read' | 'append'>): Promise<Attempt<R>> => this.attempt(log, place, runId, wish, answer, idempotency);
+    const attempt = (log: Pick<RunLog, 'read' | 'append'>): Promise<Attempt<R>> =>
+      this.attempt(log, place, runId, wish, answer, idempotency);
     for (let tries = 0; tries <= PATIENCE; tries += 1) {
       // A driver that appends batch after batch would win every race.
       const tried = tries < PATIENCE ? await attempt(this.log) : await this.log.alone(place.tenant, runId, attempt);
@@ -75,7 +76,7 @@ export class Commands {
     const page = await log.read(place.tenant, place.workspace, runId);
     if (!page) throw notFound();
     const graph = await this.workflows.graph(page.run, page.run.workflowId, page.run.revision);
-    const state = fold(initial(runId), page.events);
+    const state = fold(initial(runId, page.run.family.idBase ?? runId), page.events);
     const { at, until, end } = this.runs.lease();
     const batch = new Batch(graph, state);
     const decision = batch.add({ ...wish(state), at: at.getTime() });
@@ -105,10 +106,18 @@ export class Commands {
     const tell = (): void => {
       this.bell.ring(BELLS.run.subject(runId));
       this.bell.ring(BELLS.work.subject(runId));
+      if (ended) void this.tellFamily(place.tenant, page.run);
       if (epoch !== null && !ended)
         this.runs.goOn({ run: { ...page.run, epoch }, graph, state: batch.state, epoch, takeovers: 0, leaseEnd: end });
     };
     return { is: 'put', response, replayed: false, tell };
+  }
+
+  /** Children that go with their parent, and a parent that waits, look at once; should a bell be lost, their own rows tell them. */
+  private async tellFamily(tenant: string, { runId, family }: RunRow): Promise<void> {
+    if (family.parentRun !== null) this.bell.ring(BELLS.work.subject(family.parentRun));
+    const children = await this.log.children(tenant, runId).catch(() => []);
+    for (const child of children) this.bell.ring(BELLS.work.subject(child.runId));
   }
 
   private known<R>(earlier: { digest: string; response: Json }, idempotency: IdempotencyClaim): R {

@@ -1,18 +1,22 @@
-import { Clock, Logger, runInContext, withSpan } from '@isthmus/chassis';
-import { BELLS, isTerminal, type Json, type JsonObject, type RunOutcome } from '@isthmus/protocol';
+import { type Clock, type Logger, runInContext, withSpan } from '@isthmus/chassis';
 import type { Bell } from '@isthmus/messaging';
-import { Batch } from '../core/batch.js';
-import { test } from '../core/conditions.js';
-import type { Command, Outcome } from '../core/decide.js';
+import { BELLS, isTerminal, type RunOutcome } from '@isthmus/protocol';
 import { fold } from '../core/apply.js';
+import { Batch } from '../core/batch.js';
+import type { CommandOf } from '../core/decision.js';
 import type { Graph } from '../core/graph.js';
-import { resolveInputs, scopeOf } from '../core/inputs.js';
 import { type Effect, pending } from '../core/pending.js';
+import { PARENT_CANCELLED } from '../core/resolution.js';
 import { outcomeOf } from '../core/snapshot.js';
-import type { RunState } from '../core/state.js';
+import { openInterrupts, type RunState } from '../core/state.js';
 import { nodeType } from '../nodes/index.js';
-import type { EffectContext, NodeContext, NodeType, Result } from '../nodes/node-type.js';
+import type { EffectContext } from '../nodes/node-type.js';
 import { refsOf, type RunLog, type RunRow } from '../store/run-log.js';
+import type { ChildRuns } from './child-runs.js';
+import { executionLimit, durationLimit } from './limits.js';
+import { NodeRunner, type Ready, type Report } from './node-runner.js';
+import { Recorded } from './recorded.js';
+import type { Runs } from './runs.js';
 import { type DriverSettings, MAX_TAKEOVERS, NAP_MS, PASS_MS, PASS_NODES } from './settings.js';
 import type { ToolCalls } from './tool-calls.js';
 import { Values } from './values.js';
@@ -22,37 +26,50 @@ export type Held = {
   readonly graph: Graph;
   readonly state: RunState;
   readonly epoch: number;
-  readonly takeovers: number /** Monotonic end of the lease. */;
+  readonly takeovers: number;
+  /** Monotonic end of the lease. */
   readonly leaseEnd: number;
 };
 export type DriveTools = {
   readonly log: RunLog;
   readonly calls: ToolCalls;
+  readonly children: ChildRuns;
+  readonly runs: Pick<Runs, 'lease' | 'start' | 'instance'>;
   readonly bell: Bell;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly settings: DriverSettings;
 };
 
-type Report = Extract<Command, { type: 'report' }>;
+/** One for all: without a reason every abort builds an error with a stack. */
+const STOPPED = new Error('This process no longer drives the run.');
+
 type Step = 'again' | 'wait' | 'done';
+type Announcement = CommandOf<'announce'>['event'];
 
 /** A worker must stop this long before its lease ends. */
 const LEASE_MARGIN_MS = 500;
+/** While a child runs its parent looks after it this often, for the bell may be lost. */
+const CHILD_LOOK_MS = 2_000;
 
 /**
  * Drives one run while this process holds its lease: executes what is pending, appends batch by batch, and lets go when the
  * run has ended or only waits. It holds nothing that the log and the value store do not: another process can go on at any line.
  */
 export class Drive {
+  private run: RunRow;
   private state: RunState;
+  private recorded: Recorded | undefined;
   private readonly values = new Values();
+  private readonly runner: NodeRunner;
   private readonly inFlight = new Set<string>();
   private readonly asleep = new Map<string, number>();
   private readonly reports: Report[] = [];
   private readonly stop = new AbortController();
   private leaseEnd: number;
   private isStale = false;
+  /** How often it caught up with others: a child that ended while its parent looked at it must not be missed. */
+  private looks = 0;
   private turn: Promise<unknown> = Promise.resolve();
   private wake: () => void = () => undefined;
   private readonly watchers = new Set<(outcome: RunOutcome) => void>();
@@ -61,12 +78,14 @@ export class Drive {
     private readonly held: Held,
     private readonly tools: DriveTools,
   ) {
+    this.run = held.run;
     this.state = held.state;
     this.leaseEnd = held.leaseEnd;
+    this.runner = new NodeRunner(held.graph, held.run, this.values);
   }
 
   get runId(): string {
-    return this.held.run.runId;
+    return this.run.runId;
   }
   get epoch(): number {
     return this.held.epoch;
@@ -79,7 +98,7 @@ export class Drive {
     return this.stop.signal.aborted;
   }
 
-  /** The log may have grown by someone else's hand: look before going on. */
+  /** The log, or what stands beside it, may have changed by someone else's hand: look before going on. */
   poke(): void {
     this.isStale = true;
     this.wake();
@@ -91,7 +110,7 @@ export class Drive {
 
   /** Another process has the run by now: stop without another word. */
   lost(): void {
-    this.stop.abort();
+    this.stop.abort(STOPPED);
     this.wake();
   }
 
@@ -102,14 +121,14 @@ export class Drive {
   }
 
   /** Resolves when this process has nothing more to do with the run. */
-  async run(): Promise<void> {
-    await runInContext(this.held.run.trace ?? {}, () =>
-      withSpan('openwop.run.drive', { 'openwop.run_id': this.runId, 'openwop.workflow_id': this.held.run.workflowId }, () => this.loop()),
+  async drive(): Promise<void> {
+    await runInContext(this.run.trace ?? {}, () =>
+      withSpan('openwop.run.drive', { 'openwop.run_id': this.runId, 'openwop.workflow_id': this.run.workflowId }, () => this.loop()),
     );
   }
 
   private async loop(): Promise<void> {
-    await this.loadValues();
+    await this.load();
     for (;;) {
       if (this.stop.signal.aborted) return;
       const step = await this.inTurn(() => this.pass());
@@ -118,28 +137,32 @@ export class Drive {
     }
   }
 
+  /** One after the other: folding and appending read the state, wait, and write it. */
+  private inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const mine = this.turn.then(work, work);
+    this.turn = mine.catch(() => undefined);
+    return mine;
+  }
+
   /** One pass: reports that came in, everything that runs at once, one append, then the launch of what goes outside. */
   private async pass(): Promise<Step> {
     if (this.isStale) await this.catchUp();
     if (this.isOver) return 'done';
-    const { clock, settings } = this.tools;
-    const now = clock.now();
+    const now = this.tools.clock.now();
     const batch = new Batch(this.held.graph, this.state);
     const taken = this.reports.splice(0);
     for (const report of taken) batch.add(report);
     this.overdue(batch, now);
     if (this.state.head === 0) batch.add({ type: 'proceed', at: now });
     const { launches, isExhausted } = this.runAtOnce(batch, now);
+    this.pauseIfDrained(batch, now);
     const ended = isTerminal(batch.state.status);
-    const isIdle = ended || (launches.length === 0 && this.inFlight.size === 0 && !isExhausted && !this.nap(now));
-    const due = isIdle ? this.nextDue(batch.state) : new Date(now + settings.leaseMs);
+    const isPaused = batch.state.pausedAt !== undefined;
+    const isIdle = ended || (launches.length === 0 && !isExhausted && (isPaused || (this.inFlight.size === 0 && !this.nap(now))));
+    const due = isIdle ? this.nextDue(batch.state) : new Date(now + this.tools.settings.leaseMs);
 
     if (batch.events.length > 0) {
-      const appended = await withSpan(
-        'openwop.event.append',
-        { 'openwop.run_id': this.runId, 'openwop.event_count': batch.events.length },
-        () => this.append(batch, isIdle, ended, due, now),
-      );
+      const appended = await this.append(batch, isIdle, ended, due, now);
       if (appended === 'conflict') {
         this.reports.unshift(...taken);
         this.isStale = true;
@@ -152,66 +175,110 @@ export class Drive {
     } else if (isIdle && !ended && !(await this.release(due))) return 'again';
 
     this.settled();
-    if (ended) this.stop.abort();
+    if (ended || isPaused) this.stop.abort(STOPPED);
     if (isIdle) return 'done';
     for (const effect of launches) this.launch(effect.nodeId);
     return isExhausted || this.reports.length > 0 ? 'again' : 'wait';
   }
 
+  /** What time, or the end of somebody else, does to the run. */
   private overdue(batch: Batch, now: number): void {
-    const limitMs = this.durationLimit();
-    if (now - batch.state.startedAt > limitMs) batch.add({ type: 'expire', limitMs, observedMs: now - batch.state.startedAt, at: now });
+    const limitMs = durationLimit(this.run, this.held.graph, this.tools.settings);
+    if (!this.recorded && now - batch.state.startedAt > limitMs)
+      batch.add({ type: 'expire', limitMs, observedMs: now - batch.state.startedAt, at: now });
+    for (const { id, deadline } of openInterrupts(batch.state)) {
+      if (deadline !== undefined && deadline <= now) batch.add({ type: 'timeout', interruptId: id, at: now });
+    }
+    const { parentRun, isOrphaned } = this.run.family;
+    if (isOrphaned && parentRun !== null)
+      batch.add({ type: 'cancel', reason: PARENT_CANCELLED, by: 'core.system', parentRunId: parentRun, at: now });
     if (this.held.takeovers >= MAX_TAKEOVERS && batch.events.length === 0 && this.state.head === this.held.state.head)
       batch.add({ type: 'poison', takeovers: this.held.takeovers, at: now });
   }
 
+  /** A pause was wished while nodes were executing: it becomes a fact when they have ended. */
+  private pauseIfDrained(batch: Batch, now: number): void {
+    const { pause } = this.run;
+    const isBusy = this.inFlight.size > 0 || [...batch.state.nodes.values()].some(({ status }) => status === 'running');
+    if (!pause || isBusy || isTerminal(batch.state.status) || batch.state.pausedAt !== undefined) return;
+    batch.add({
+      type: 'pause',
+      drainPolicy: 'drain-current-node',
+      by: pause.by,
+      ...(pause.reason !== undefined && { reason: pause.reason }),
+      at: now,
+    });
+  }
+
   /** Nodes that need no commit between them, round after round, until none is ready or the pass has had its time. */
   private runAtOnce(batch: Batch, now: number): { launches: Effect[]; isExhausted: boolean } {
-    const { clock } = this.tools;
+    const { clock, settings } = this.tools;
     const started = clock.monotonic();
     const launches: Effect[] = [];
     const seen = new Set<string>();
+    const maxExecutions = executionLimit(this.run, settings);
     for (let executed = 0; ; ) {
-      const ready = pending(this.held.graph, batch.state).filter(
-        ({ nodeId }) => !seen.has(nodeId) && !this.inFlight.has(nodeId) && (this.asleep.get(nodeId) ?? 0) <= now,
-      );
+      // While a pause is wished, what has begun goes on and nothing else begins.
+      const ready = this.ready(batch.state, now).filter(({ nodeId, is }) => !seen.has(nodeId) && !(this.run.pause && is === 'begin'));
       if (ready.length === 0) return { launches, isExhausted: false };
       for (const effect of ready) {
+        const { nodeId } = effect;
         const isLate = executed > 0 && clock.monotonic() - started > PASS_MS;
         if (executed >= PASS_NODES || isLate) return { launches, isExhausted: true };
-        if (effect.is === 'begin') batch.add({ type: 'begin', nodeId: effect.nodeId, maxExecutions: this.executionLimit(), at: now });
+        if (effect.is === 'begin') batch.add({ type: 'begin', nodeId, maxExecutions, at: now });
         if (isTerminal(batch.state.status)) return { launches: [], isExhausted: false };
-        seen.add(effect.nodeId);
         executed += 1;
-        const type = this.typeOf(effect.nodeId);
-        if (type?.runs === 'outside') launches.push(effect);
-        else this.execute(batch, effect.nodeId, type, now);
+        if (nodeType(this.held.graph.nodes.get(nodeId)?.typeId ?? '')?.runs === 'outside' && !this.replayed(batch, nodeId, now)) {
+          seen.add(nodeId);
+          launches.push(effect);
+        } else this.execute(batch, nodeId, now);
         if (isTerminal(batch.state.status)) return { launches: [], isExhausted: false };
       }
     }
   }
 
-  private execute(batch: Batch, nodeId: string, type: NodeType | undefined, now: number): void {
-    const prepared = this.prepare(batch.state, nodeId, type, now);
-    if (prepared.is === 'failed') {
-      this.report(batch, nodeId, prepared, now);
-      return;
-    }
-    const result = (type as { run(context: NodeContext, config: unknown, inputs: unknown): Result }).run(
-      prepared.context,
-      prepared.config,
-      prepared.inputs,
-    );
+  private ready(state: RunState, now: number): readonly Effect[] {
+    const isNow = (nodeId: string, notBefore = 0): boolean => Math.max(notBefore, this.asleep.get(nodeId) ?? 0) <= now;
+    const owed = pending(this.held.graph, state).filter(({ nodeId }) => !this.inFlight.has(nodeId));
+    // A retry that is not due yet is a sleeper like any other.
+    for (const { nodeId, notBefore } of owed)
+      if (notBefore !== undefined && notBefore > now && !this.recorded) this.asleep.set(nodeId, notBefore);
+    return owed.filter(({ nodeId, notBefore }) => isNow(nodeId, this.recorded ? 0 : notBefore));
+  }
+
+  private execute(batch: Batch, nodeId: string, now: number): void {
+    if (batch.state.nodes.get(nodeId)?.status !== 'running') return;
+    // A replay does not wait: what was slept is in the past.
+    const prepared = this.runner.prepare(batch.state, nodeId, this.recorded ? Number.MAX_SAFE_INTEGER : now);
+    const result = prepared.is === 'failed' ? prepared : this.runner.runAtOnce(prepared);
     if (result.is === 'asleep') {
       this.asleep.set(nodeId, result.until);
       return;
     }
     this.asleep.delete(nodeId);
-    this.report(batch, nodeId, result, now);
+    if (result.is === 'awaiting') return;
+    const taint = prepared.is === 'ready' ? prepared.taint : { untrusted: false, secret: false };
+    batch.add(this.runner.report(batch.state, nodeId, result, now, taint));
+    const answers = this.recorded?.answers(batch.state) ?? [];
+    if (answers.length > 0) batch.add({ type: 'recorded', events: answers, at: now });
   }
 
-  private report(batch: Batch, nodeId: string, result: Exclude<Result, { is: 'asleep' }>, at: number): void {
-    batch.add(this.reportOf(batch.state, nodeId, result, at));
+  /** In a replay an effect comes to what was recorded, or fails closed: nobody is called. */
+  private replayed(batch: Batch, nodeId: string, now: number): boolean {
+    if (!this.recorded) return false;
+    const attempt = batch.state.nodes.get(nodeId)?.attempt ?? 0;
+    const known = this.recorded.outcome(nodeId, attempt);
+    const missing = {
+      code: 'replay_source_missing',
+      message: `The source run recorded no outcome of node "${nodeId}", and a replay calls nobody.`,
+      retryable: false,
+    };
+    batch.add(
+      known
+        ? { type: 'report', nodeId, ...known, at: now }
+        : { type: 'report', nodeId, outcome: { is: 'failed', error: missing }, edges: {}, at: now },
+    );
+    return true;
   }
 
   /** Starts what goes outside; its outcome comes back as a report. */
@@ -234,65 +301,59 @@ export class Drive {
   }
 
   private async outside(nodeId: string): Promise<Report | undefined> {
-    const type = this.typeOf(nodeId);
-    const now = this.tools.clock.now();
-    const prepared = this.prepare(this.state, nodeId, type, now);
-    if (prepared.is === 'failed') return this.reportOf(this.state, nodeId, prepared, now);
-    const result = await withSpan(
-      `openwop.node.${this.held.graph.nodes.get(nodeId)?.typeId}`,
-      {
-        'openwop.run_id': this.runId,
-        'openwop.node_id': nodeId,
-        'openwop.node_type': this.held.graph.nodes.get(nodeId)?.typeId ?? '',
-        'openwop.node_attempt': 0,
-      },
-      () =>
-        (type as { run(context: EffectContext, config: unknown, inputs: unknown): Promise<Result> }).run(
-          this.effectContext(prepared.context),
-          prepared.config,
-          prepared.inputs,
-        ),
+    const { clock } = this.tools;
+    const now = clock.now();
+    const prepared = this.runner.prepare(this.state, nodeId, now);
+    if (prepared.is === 'failed') return this.runner.report(this.state, nodeId, prepared, now, { untrusted: false, secret: false });
+    const attempt = this.state.nodes.get(nodeId)?.attempt ?? 0;
+    const { looks } = this;
+    const { typeId } = prepared.context;
+    const attributes = {
+      'openwop.run_id': this.runId,
+      'openwop.node_id': nodeId,
+      'openwop.node_type': typeId,
+      'openwop.node_attempt': attempt,
+    };
+    const result = await withSpan(`openwop.node.${typeId}`, attributes, () =>
+      this.runner.runOutside(prepared, this.effectContext(prepared, attempt)),
     );
-    if (result.is === 'asleep' || this.stop.signal.aborted) return undefined;
-    return this.reportOf(this.state, nodeId, result, this.tools.clock.now());
+    if (this.stop.signal.aborted) return undefined;
+    if (result.is === 'awaiting' || result.is === 'asleep') {
+      const patience = looks === this.looks ? CHILD_LOOK_MS : 0;
+      this.asleep.set(nodeId, result.is === 'asleep' ? result.until : clock.now() + patience);
+      return undefined;
+    }
+    this.asleep.delete(nodeId);
+    return this.runner.report(this.state, nodeId, result, clock.now(), prepared.taint);
   }
 
-  private effectContext(context: NodeContext): EffectContext {
+  private effectContext({ context }: Ready, attempt: number): EffectContext {
+    const { nodeId } = context;
+    const { tenant, workspace, principal } = this.run;
     let ordinal = 0;
-    const { run } = this.held;
-    const calling = {
-      tenant: run.tenant,
-      workspace: run.workspace,
-      principal: run.principal,
+    const acting = {
+      tenant,
+      workspace,
+      principal,
       runId: this.runId,
       epoch: this.epoch,
       signal: this.stop.signal,
       leaseLeft: () => this.leaseEnd - LEASE_MARGIN_MS - this.tools.clock.monotonic(),
-      announce: (event: Extract<Command, { type: 'announce' }>['event']) => this.announce(event),
+      announce: (event: Announcement) => this.inTurn(() => this.announce(event)),
     };
     return {
       ...context,
       callTool: (call) => {
         const mine = ordinal;
         ordinal += 1;
-        return this.tools.calls.begin(calling, this.state, { nodeId: context.nodeId, ordinal: mine, ...call });
+        return this.tools.calls.begin(acting, this.state, { nodeId, attempt, ordinal: mine, ...call });
       },
+      startChild: (child) => this.tools.children.start(this.tools.runs, acting, this.run, { nodeId, attempt, ...child }),
     };
   }
 
-  /** Appends outside of a pass: the announcement is durable before the call goes out. */
-  private announce(event: Extract<Command, { type: 'announce' }>['event']): Promise<void> {
-    return this.inTurn(() => this.appendAnnouncement(event));
-  }
-
-  /** One after the other: folding and appending read the state, wait, and write it. */
-  private inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const mine = this.turn.then(work, work);
-    this.turn = mine.catch(() => undefined);
-    return mine;
-  }
-
-  private async appendAnnouncement(event: Extract<Command, { type: 'announce' }>['event']): Promise<void> {
+  /** Appends outside of a pass: the announcement is durable before the effect. */
+  private async announce(event: Announcement): Promise<void> {
     for (;;) {
       if (this.isStale) await this.catchUp();
       if (this.stop.signal.aborted) throw new Error('the lease is gone');
@@ -311,137 +372,39 @@ export class Drive {
     }
   }
 
-  private prepare(
-    state: RunState,
-    nodeId: string,
-    type: NodeType | undefined,
-    now: number,
-  ): { is: 'ready'; context: NodeContext; config: unknown; inputs: unknown } | Extract<Result, { is: 'failed' }> {
-    const { graph } = this.held;
-    const node = graph.nodes.get(nodeId);
-    if (!node || !type)
-      return {
-        is: 'failed',
-        error: { code: 'capability_not_provided', message: `This host has no node type "${node?.typeId}" (node "${nodeId}").` },
-      };
-    const resolved = resolveInputs(graph, state, node, this.values.read);
-    if (resolved.is === 'error') return { is: 'failed', error: { code: resolved.code, message: resolved.message } };
-    const config = type.config.safeParse(node.config);
-    const inputs = type.inputs ? type.inputs.safeParse(resolved.inputs) : { success: true as const, data: resolved.inputs };
-    const problem = config.success ? (inputs.success ? undefined : inputs.error) : config.error;
-    if (problem) {
-      const [issue] = problem.issues;
-      return {
-        is: 'failed',
-        error: {
-          code: 'validation_error',
-          message: `The ${config.success ? 'inputs' : 'config'} of node "${nodeId}" are not valid at "${issue?.path.map(String).join('.')}": ${issue?.message}.`,
-        },
-      };
-    }
-    const context: NodeContext = {
-      nodeId,
-      nodeName: node.name ?? nodeId,
-      startedAt: state.nodes.get(nodeId)?.startedAt ?? now,
-      now,
-      isRouted: (graph.outgoing.get(nodeId) ?? []).some(({ condition }) => condition !== undefined),
-      untrusted: resolved.untrusted,
-      answer: (key) =>
-        [...state.interrupts.values()].find((interrupt) => interrupt.key === key && interrupt.status === 'resolved')?.resumeValue,
-    };
-    return { is: 'ready', context, config: config.data, inputs: inputs.data };
-  }
-
-  /** Decides where values may stand, and which edges are taken, while the values are at hand. */
-  private reportOf(state: RunState, nodeId: string, result: Exclude<Result, { is: 'asleep' }>, at: number): Report {
-    const outcome = this.outcomeOf(nodeId, result);
-    if (outcome.is === 'suspended') return { type: 'report', nodeId, outcome, edges: {}, at };
-    const output: Json = outcome.is === 'completed' ? this.values.read(outcome.outputs) : { error: outcome.error as unknown as JsonObject };
-    // Ids of edges come from authors: none of them is the prototype.
-    const edges: Record<string, boolean> = Object.create(null) as Record<string, boolean>;
-    for (const edge of this.held.graph.outgoing.get(nodeId) ?? []) {
-      if (!edge.condition) continue;
-      const { variables, inputs } = scopeOf(state, this.values.read);
-      const seen =
-        outcome.is === 'completed'
-          ? { ...variables, ...Object.fromEntries((outcome.sets ?? []).map(({ name, next }) => [name, this.values.read(next)])) }
-          : variables;
-      const verdict = test(edge.condition, { status: outcome.is, output, variables: seen, inputs });
-      if (verdict.is === 'error') {
-        const error = {
-          code: 'expression_failed',
-          message: `The condition of edge "${edge.id}" could not be evaluated: ${verdict.message}`,
-        };
-        return {
-          type: 'report',
-          nodeId,
-          outcome: { is: 'failed', error, ...(outcome.before && { before: outcome.before }) },
-          edges: {},
-          at,
-        };
-      }
-      edges[edge.id] = verdict.taken;
-    }
-    return { type: 'report', nodeId, outcome, edges, at };
-  }
-
-  private outcomeOf(nodeId: string, result: Exclude<Result, { is: 'asleep' }>): Outcome {
-    if (result.is === 'failed') return result;
-    if (result.is === 'suspended') {
-      const requests = result.requests.map(({ request, artifact, untrusted = false }) => {
-        if (artifact === undefined) return { request, untrusted };
-        const kept = this.values.keep(`interrupt:${request.key}`, artifact, untrusted);
-        return kept.is === 'ref'
-          ? { request, artifact: kept, untrusted }
-          : { request: { ...request, data: { ...request.data, artifactData: kept.value } }, untrusted };
-      });
-      return { is: 'suspended', requests };
-    }
-    const { outputs, untrusted = false, sets, before } = result;
-    return {
-      is: 'completed',
-      outputs: this.values.keep(`node:${nodeId}`, outputs, untrusted),
-      ...(sets && {
-        sets: sets.map(({ name, value }) => ({ name, next: this.values.keep(`variable:${nodeId}/${name}`, value, untrusted) })),
-      }),
-      ...(before && { before }),
-    };
-  }
-
-  private async append(
-    batch: Batch,
-    release: boolean,
-    ended: boolean,
-    due: Date | null,
-    now: number,
-  ): Promise<'ok' | 'conflict' | 'fenced'> {
+  private append(batch: Batch, release: boolean, ended: boolean, due: Date | null, now: number): Promise<'ok' | 'conflict' | 'fenced'> {
     const { log, bell, settings } = this.tools;
-    const values = this.values.freshOf(batch.events.flatMap(({ facts }) => facts?.value?.ref ?? []));
-    const appended = await log.append({
-      tenant: this.held.run.tenant,
-      runId: this.runId,
-      expected: this.state.head,
-      epoch: this.epoch,
-      owner: settings.instance,
-      at: new Date(now),
-      events: batch.events,
-      status: batch.state.status,
-      ended,
-      release,
-      due,
-      values,
+    const attributes = { 'openwop.run_id': this.runId, 'openwop.event_count': batch.events.length };
+    return withSpan('openwop.event.append', attributes, async () => {
+      const values = this.values.freshOf(batch.events.flatMap(({ facts }) => facts?.value?.ref ?? []));
+      const appended = await log.append({
+        tenant: this.run.tenant,
+        runId: this.runId,
+        expected: this.state.head,
+        epoch: this.epoch,
+        owner: settings.instance,
+        at: new Date(now),
+        events: batch.events,
+        status: batch.state.status,
+        ended,
+        release,
+        due,
+        values,
+      });
+      if (appended.is === 'fenced') return 'fenced';
+      if (appended.is !== 'ok') return 'conflict';
+      this.values.written(values);
+      this.state = batch.state;
+      bell.ring(BELLS.run.subject(this.runId));
+      const { parentRun } = this.run.family;
+      if (ended && parentRun !== null) bell.ring(BELLS.work.subject(parentRun));
+      return 'ok';
     });
-    if (appended.is === 'fenced') return 'fenced';
-    if (appended.is !== 'ok') return 'conflict';
-    this.values.written(values);
-    this.state = batch.state;
-    bell.ring(BELLS.run.subject(this.runId));
-    return 'ok';
   }
 
   /** Gives the lease back, unless the log grew since: what grew may be work. */
   private async release(due: Date | null): Promise<boolean> {
-    const released = await this.tools.log.release(this.held.run.tenant, this.runId, this.epoch, this.state.head, due);
+    const released = await this.tools.log.release(this.run.tenant, this.runId, this.epoch, this.state.head, due);
     if (!released) this.isStale = true;
     return released;
   }
@@ -449,15 +412,20 @@ export class Drive {
   /** For a process that ends: lets go, and says that someone should look at once. */
   async handBack(): Promise<void> {
     this.lost();
-    await this.tools.log.release(this.held.run.tenant, this.runId, this.epoch, this.state.head, this.tools.clock.date());
+    await this.tools.log.release(this.run.tenant, this.runId, this.epoch, this.state.head, this.tools.clock.date());
   }
 
-  /** Folds what others appended: a cancel, an answer. */
+  /** Folds what others appended: a cancel, an answer. And looks at what stands beside the log: a pause, the end of the parent. */
   private async catchUp(): Promise<void> {
     this.isStale = false;
-    const page = await this.tools.log.read(this.held.run.tenant, null, this.runId, this.state.head + 1);
+    this.looks += 1;
+    const page = await this.tools.log.read(this.run.tenant, null, this.runId, this.state.head + 1);
     if (page?.run.epoch !== this.epoch) return this.lost();
+    this.run = page.run;
     this.state = fold(this.state, page.events);
+    // Whoever waits for a child looks at it now.
+    for (const [nodeId] of this.asleep)
+      if ([...this.state.children.values()].some((child) => child.nodeId === nodeId)) this.asleep.delete(nodeId);
     await this.loadValues();
     if (isTerminal(this.state.status)) {
       this.settled();
@@ -465,9 +433,18 @@ export class Drive {
     }
   }
 
+  private async load(): Promise<void> {
+    await this.loadValues();
+    const { mode, sourceRun } = this.run.family;
+    if (mode !== 'replay' || sourceRun === null) return;
+    const source = await this.tools.log.read(this.run.tenant, null, sourceRun);
+    this.recorded = new Recorded(source?.events ?? []);
+    this.values.learn(await this.tools.log.allValues(this.run.tenant, this.runId));
+  }
+
   private async loadValues(): Promise<void> {
     const missing = refsOf(this.state).filter((ref) => !this.values.has(ref));
-    if (missing.length > 0) this.values.learn(await this.tools.log.values(this.held.run.tenant, this.runId, missing));
+    if (missing.length > 0) this.values.learn(await this.tools.log.values(this.run.tenant, this.runId, missing));
   }
 
   private settled(): void {
@@ -480,8 +457,7 @@ export class Drive {
 
   private async untilWoken(): Promise<void> {
     if (this.isStale || this.reports.length > 0 || this.stop.signal.aborted) return;
-    const next = Math.min(...this.asleep.values(), this.state.startedAt + this.durationLimit() + 1);
-    const timeout = Math.max(0, Math.min(next - this.tools.clock.now(), 60_000));
+    const timeout = Math.max(0, Math.min(this.nextLook(this.state) - this.tools.clock.now(), 60_000));
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, timeout);
       this.wake = () => {
@@ -498,27 +474,13 @@ export class Drive {
   }
 
   private nextDue(state: RunState): Date | null {
-    if (isTerminal(state.status)) return null;
-    return new Date(Math.min(...this.asleep.values(), state.startedAt + this.durationLimit() + 1));
+    return isTerminal(state.status) ? null : new Date(this.nextLook(state));
   }
 
-  private executionLimit(): number {
-    const asked = this.held.run.options.configurable?.['recursionLimit'];
-    return Math.min(typeof asked === 'number' ? asked : Number.POSITIVE_INFINITY, this.tools.settings.maxNodeExecutions);
-  }
-
-  private durationLimit(): number {
-    const asked = this.held.run.options.configurable?.['runTimeoutMs'];
-    const own = this.held.graph.definition.settings.timeout;
-    const limits = [
-      this.tools.settings.maxRunDurationMs,
-      ...(typeof asked === 'number' ? [asked] : []),
-      ...(typeof own === 'number' && own > 0 ? [own] : []),
-    ];
-    return Math.min(...limits);
-  }
-
-  private typeOf(nodeId: string): NodeType | undefined {
-    return nodeType(this.held.graph.nodes.get(nodeId)?.typeId ?? '');
+  /** When time alone gives the run something to do: a sleeper, a deadline, its own end. */
+  private nextLook(state: RunState): number {
+    const deadlines = openInterrupts(state).flatMap(({ deadline }) => deadline ?? []);
+    const sleepers = state.pausedAt === undefined ? this.asleep.values() : [];
+    return Math.min(...sleepers, ...deadlines, state.startedAt + durationLimit(this.run, this.held.graph, this.tools.settings) + 1);
   }
 }

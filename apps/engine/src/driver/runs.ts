@@ -6,6 +6,7 @@ import { fold } from '../core/apply.js';
 import { initial } from '../core/state.js';
 import { type Claim, RunLog } from '../store/run-log.js';
 import { Workflows } from '../store/workflows.js';
+import { ChildRuns } from './child-runs.js';
 import { Drive, type Held } from './drive.js';
 import { DRIVER_SETTINGS, type DriverSettings } from './settings.js';
 import { ToolCalls } from './tool-calls.js';
@@ -30,6 +31,7 @@ export class Runs implements OnModuleInit {
     private readonly log: RunLog,
     private readonly workflows: Workflows,
     private readonly calls: ToolCalls,
+    private readonly children: ChildRuns,
     private readonly bell: Bell,
     private readonly clock: Clock,
     private readonly logger: Logger,
@@ -47,6 +49,10 @@ export class Runs implements OnModuleInit {
     this.health.onDrain(() => this.drain());
   }
 
+  get instance(): string {
+    return this.settings.instance;
+  }
+
   /** When a lease that is asked for now will end, by the database's clock and by ours. Ours is taken before the asking. */
   lease(): { at: Date; until: Date; end: number } {
     const end = this.clock.monotonic() + this.settings.leaseMs;
@@ -59,6 +65,8 @@ export class Runs implements OnModuleInit {
     const drive = new Drive(held, {
       log: this.log,
       calls: this.calls,
+      children: this.children,
+      runs: this,
       bell: this.bell,
       clock: this.clock,
       logger: this.logger,
@@ -67,7 +75,7 @@ export class Runs implements OnModuleInit {
     const { runId } = held.run;
     this.drives.get(runId)?.drive.lost();
     const done = drive
-      .run()
+      .drive()
       .catch((error: unknown) => this.logger.error('a run was let go after a fault; its lease ends by itself', { runId, error }))
       .finally(() => {
         if (this.drives.get(runId)?.drive === drive) this.drives.delete(runId);
@@ -121,7 +129,14 @@ export class Runs implements OnModuleInit {
       if (page?.run.epoch !== epoch) return;
       const graph = await this.workflows.graph(page.run, page.run.workflowId, page.run.revision);
       if (takeovers > 0) this.logger.info('took over a run', { runId, tenant, takeovers });
-      this.start({ run: page.run, graph, state: fold(initial(runId), page.events), epoch, takeovers, leaseEnd });
+      this.start({
+        run: page.run,
+        graph,
+        state: fold(initial(runId, page.run.family.idBase ?? runId), page.events),
+        epoch,
+        takeovers,
+        leaseEnd,
+      });
     } catch (error) {
       this.logger.error('a claimed run could not be loaded; its lease ends by itself', { runId, error });
     }
@@ -134,11 +149,13 @@ export class Runs implements OnModuleInit {
     try {
       const kept = await this.log.renew(this.settings.instance, held, until);
       for (const drive of held) {
-        if (kept.has(drive.runId)) drive.renewed(end);
-        else if (this.drives.get(drive.runId)?.drive === drive) drive.poke();
+        if (kept.has(drive.runId)) {
+          drive.renewed(end);
+          if (kept.get(drive.runId)) drive.poke();
+        } else if (this.drives.get(drive.runId)?.drive === drive) drive.poke();
       }
       // A work bell may have been lost: who holds a run for long still hears of an answer.
-      for (const { runId, head } of await this.log.heads([...kept])) {
+      for (const { runId, head } of await this.log.heads([...kept.keys()])) {
         const drive = this.drives.get(runId)?.drive;
         if (drive && head > drive.head) drive.poke();
       }

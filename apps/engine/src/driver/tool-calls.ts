@@ -35,11 +35,12 @@ export type CallingRun = {
   /** Milliseconds of the lease that are left: a later call is another worker's to make. */
   leaseLeft(): number;
   /** Appends the announcement, durably, before anything is sent. @throws when the lease is gone or the run has ended */
-  announce(event: NewEvent<'agent.toolCalled'>): Promise<void>;
+  announce(event: NewEvent<'agent.toolCalled'> | NewEvent<'node.dispatched'>): Promise<void>;
 };
 
 type Call = {
   readonly nodeId: string;
+  readonly attempt: number;
   readonly ordinal: number;
   readonly serverId: string;
   readonly toolName: string;
@@ -61,7 +62,8 @@ export class ToolCalls {
 
   async begin(run: CallingRun, state: RunState, call: Call): Promise<ToolCall> {
     const { nodeId, ordinal, serverId, toolName, args } = call;
-    const callId = `${nodeId}:${ordinal}`;
+    // A node that is tried again makes a new announcement of the same logical call.
+    const callId = call.attempt > 0 ? `${nodeId}:${ordinal}#${call.attempt}` : `${nodeId}:${ordinal}`;
     const invocationId = logicalInvocationId({ tenant: run.tenant, runId: run.runId, nodeId, ordinal, providerKey: `mcp:${serverId}` });
     const shared = { agentId: AGENT, toolName, callId, nodeId };
     if (!state.calls.has(callId)) {
@@ -99,7 +101,7 @@ export class ToolCalls {
     retry: Parameters<ToolCall['round']>[1],
   ): Promise<ToolReply> {
     const { tenant, runId, epoch } = run;
-    const key = { tenant, runId, nodeId: call.nodeId, invocationId, round, epoch };
+    const key = { tenant, runId, nodeId: call.nodeId, invocationId, attempt: call.attempt, round, epoch };
     const claimed = await this.invocations.claim(key, this.clock.date());
     if (claimed.is === 'done') return replay(claimed.outcome);
     try {

@@ -2,10 +2,12 @@ import { describe, expect, it } from '@jest/globals';
 import type { Json } from '@isthmus/protocol';
 import { sha256, Values } from './values.js';
 
+const CLEAN = { untrusted: false, secret: false };
+
 describe('a value of a run', () => {
   it('stands in the log when it is small and trusted', () => {
     const values = new Values();
-    expect(values.keep('node:a', { x: 1 }, false)).toEqual({ is: 'inline', value: { x: 1 } });
+    expect(values.keep('node:a', { x: 1 }, CLEAN)).toEqual({ is: 'inline', value: { x: 1 } });
     expect(values.freshOf(['node:a'])).toEqual([]);
   });
 
@@ -15,7 +17,7 @@ describe('a value of a run', () => {
   ])('stands in the store when it is %s, and the log has its hash, size and trust', (_why, value, untrusted) => {
     const values = new Values();
     const text = JSON.stringify(value);
-    const kept = values.keep('node:a', value, untrusted);
+    const kept = values.keep('node:a', value, { untrusted, secret: false });
     expect(kept).toEqual({ is: 'ref', ref: 'node:a', sha256: sha256(text), bytes: Buffer.byteLength(text), untrusted });
     expect(values.read(kept)).toEqual(value);
     expect(values.freshOf(['node:a', 'other'])).toEqual([
@@ -25,7 +27,7 @@ describe('a value of a run', () => {
 
   it('is written once: with the batch that refers to it', () => {
     const values = new Values();
-    values.keep('node:a', 'x', true);
+    values.keep('node:a', 'x', { untrusted: true, secret: false });
     values.written(values.freshOf(['node:a']));
     expect(values.freshOf(['node:a'])).toEqual([]);
     expect(values.has('node:a')).toBe(true);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Json } from '@isthmus/protocol';
-import type { Read } from '../core/inputs.js';
+import type { Read, Taint } from '../core/inputs.js';
 import { contentOf } from '../core/outputs.js';
 import { inline, type Stored } from '../core/state.js';
 import type { StoredValue } from '../store/run-log.js';
@@ -22,14 +22,14 @@ export class Values {
   readonly read: Read = (stored) =>
     stored.is === 'ref' && this.known.has(stored.ref) ? (this.known.get(stored.ref) as Json) : contentOf(stored);
 
-  /** Inline, unless the value is untrusted or large: then it goes to the store under `ref`. */
-  keep(ref: string, value: Json, untrusted: boolean): Stored {
+  /** Inline, unless the value is untrusted, secret or large: then it goes to the store under `ref`. */
+  keep(ref: string, value: Json, { untrusted, secret }: Taint): Stored {
     const text = JSON.stringify(value);
-    if (!untrusted && text.length <= INLINE_BYTES) return inline(value);
-    const entry = { ref, sha256: sha256(text), bytes: Buffer.byteLength(text), untrusted, value };
+    if (!untrusted && !secret && text.length <= INLINE_BYTES) return inline(value);
+    const where = { ref, sha256: sha256(text), bytes: Buffer.byteLength(text), untrusted, ...(secret && { secret: true as const }) };
     this.known.set(ref, value);
-    this.fresh.set(ref, entry);
-    return { is: 'ref', ref, sha256: entry.sha256, bytes: entry.bytes, untrusted };
+    this.fresh.set(ref, { ...where, value });
+    return { is: 'ref', ...where };
   }
 
   /** What an append that refers to `refs` has to write. */

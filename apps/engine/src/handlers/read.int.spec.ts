@@ -50,7 +50,7 @@ describe('the list of runs', () => {
   it('comes in pages that fit, however many tags the runs have, and leaves none out', async () => {
     await rig.register('tagged', [{ id: 'a', typeId: 'core.noop' }]);
     const tags = Array.from({ length: 100 }, (_, index) => `${index}`.padEnd(250, 't'));
-    const made = await Promise.all(Array.from({ length: 25 }, () => rig.create('tagged', { tags })));
+    const made = await Promise.all(Array.from({ length: 50 }, () => rig.create('tagged', { tags })));
     const listed: string[] = [];
     let cursor: string | undefined;
     do {

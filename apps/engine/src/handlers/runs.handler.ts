@@ -12,6 +12,7 @@ import {
   type Output,
   ownerOf,
   type Parsed,
+  type RunSnapshot,
   toRunEvent,
   WopError,
 } from '@isthmus/protocol';
@@ -24,7 +25,12 @@ import { Commands, mismatch, notFound } from '../driver/commands.js';
 import { Runs } from '../driver/runs.js';
 import { DRIVER_SETTINGS, type DriverSettings } from '../driver/settings.js';
 import { Values } from '../driver/values.js';
-import { RunLog, refsOf } from '../store/run-log.js';
+import { answererOf } from '../answerer.js';
+import type { Graph } from '../core/graph.js';
+import type { RunState } from '../core/state.js';
+import { maskInputs } from '../masking.js';
+import { NO_FAMILY, RunLog, refsOf, type RunRow } from '../store/run-log.js';
+import { Tokens } from '../tokens.js';
 import { Workflows } from '../store/workflows.js';
 import { checkConfigurable } from '../schema-check.js';
 import { bytesOf, fittedOutcome, fittedPage, fittedSnapshot } from './budget.js';
@@ -41,6 +47,7 @@ export class RunsHandler {
     private readonly runs: Runs,
     private readonly commands: Commands,
     private readonly ids: Ids,
+    private readonly tokens: Tokens,
     @Inject(DRIVER_SETTINGS) private readonly settings: DriverSettings,
   ) {}
 
@@ -63,9 +70,11 @@ export class RunsHandler {
       const { configurable, tags, metadata, transport } = input;
       const batch = new Batch(graph, initial(runId));
       const owner = ownerOf(caller);
+      const { shown, refs, values } = maskInputs(inputs, graph.definition.variables);
       batch.add({
         type: 'start',
-        started: { workflowId: input.workflowId, inputs, transport, owner, ...(tags && { tags }), ...(metadata && { metadata }) },
+        started: { workflowId: input.workflowId, inputs: shown, transport, owner, ...(tags && { tags }), ...(metadata && { metadata }) },
+        ...(values.length > 0 && { inputRefs: refs }),
         at: at.getTime(),
       });
       const [started] = batch.events;
@@ -83,6 +92,7 @@ export class RunsHandler {
           ...(metadata && { metadata }),
         },
         trace: currentCarrier(),
+        family: NO_FAMILY,
       };
       const created = await this.log.create({
         run,
@@ -90,6 +100,7 @@ export class RunsHandler {
         owner: this.settings.instance,
         at,
         leaseUntil: until,
+        values,
         ...(input.idempotency && { idempotency: input.idempotency }),
       });
       if (created.is === 'stale') {
@@ -105,7 +116,7 @@ export class RunsHandler {
           replayed: true,
           ...(input.holdMs > 0 && { settled: await this.outcome(caller, created.runId) }),
         };
-      const row = { ...run, status: 'running' as const, head: 0, epoch: 1, startedAt: at, endedAt: null };
+      const row = { ...run, status: 'running' as const, head: 0, epoch: 1, startedAt: at, endedAt: null, pause: null };
       const drive = this.runs.start({ run: row, graph, state: batch.state, epoch: 1, takeovers: 0, leaseEnd: end });
       const settled = input.holdMs > 0 ? await this.runs.settle(drive, input.holdMs) : undefined;
       // Outputs that do not fit are told, with their size, to whoever reads the run.
@@ -139,14 +150,27 @@ export class RunsHandler {
       }),
     };
     if (!folds) return base;
-    const state = fold(initial(runId), page.events);
+    const state = fold(initial(runId, run.family.idBase ?? runId), page.events);
     const graph = await this.workflows.graph(run, run.workflowId, run.revision);
     const values = new Values();
     values.learn(await this.log.values(caller.tenant, runId, refsOf(state)));
     const outcome = want.includes('outcome') ? fittedOutcome(outcomeOf(graph, state, values.read)) : undefined;
     const answer = { ...base, ...(outcome && { outcome }) };
     if (!want.includes('snapshot')) return answer;
-    return { ...answer, snapshot: fittedSnapshot(snapshotOf(graph, state, run.revision, run.options, values.read), bytesOf(answer)) };
+    return { ...answer, snapshot: fittedSnapshot(await this.snapshot(caller, run, graph, state, values), bytesOf(answer)) };
+  }
+
+  /** Tokens are shown to whoever may answer anyway, and for external events to whoever may read: it is for them to pass on. */
+  private async snapshot(caller: Caller, run: RunRow, graph: Graph, state: RunState, values: Values): Promise<RunSnapshot> {
+    const { tenant, runId, revision, options, family } = run;
+    const children = state.children.size > 0 ? await this.log.children(tenant, runId) : [];
+    const snapshot = snapshotOf(graph, state, { revision, options, family, children }, values.read);
+    if (!snapshot.interrupts) return snapshot;
+    const mayAnswer = caller.scopes.includes('approvals:respond');
+    const interrupts = await Promise.all(
+      snapshot.interrupts.map(async (open) => (mayAnswer || open.kind === 'external-event' ? this.tokens.shown(run, state, open) : open)),
+    );
+    return { ...snapshot, interrupts, ...(interrupts[0] && { interrupt: interrupts[0] }) };
   }
 
   @Handle(engine.runHeads)
@@ -206,7 +230,7 @@ export class RunsHandler {
     const { response, replayed } = await this.commands.put(
       caller,
       runId,
-      () => ({ type: 'resolve', target: at, resumeValue, by: caller.principal }),
+      () => ({ type: 'resolve', target: at, resumeValue, by: answererOf(caller) }),
       ({ status, interrupts }) => ({ runId, nodeId: 'nodeId' in at ? at.nodeId : (interrupts.get(at.interruptId)?.nodeId ?? ''), status }),
       idempotency,
     );

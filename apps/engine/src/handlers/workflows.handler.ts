@@ -32,8 +32,6 @@ export class WorkflowsHandler {
     @From() caller: Caller,
     @Payload() { definition }: Parsed<typeof engine.putWorkflow>,
   ): Promise<Output<typeof engine.putWorkflow>> {
-    if (definition.channels)
-      throw new WopError('capability_required', 'This host does not serve channels yet.', { requiredCapability: 'channels' });
     compile(definition);
     checkNodes(definition);
     if (definition.configurableSchema) checkSchema(definition.configurableSchema, 'configurableSchema');

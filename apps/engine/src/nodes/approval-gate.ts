@@ -1,6 +1,6 @@
 import { APPROVAL_ACTIONS, ApprovalAction, type Json, type JsonObject } from '@isthmus/protocol';
 import { z } from 'zod';
-import { failed, pureNode } from './node-type.js';
+import { failedForGood, pureNode } from './node-type.js';
 
 const Config = z.looseObject({
   title: z.string().min(1).max(500).optional(),
@@ -9,6 +9,12 @@ const Config = z.looseObject({
   requiredApprovals: z.int().min(1).max(100).default(1),
   rejectionPolicy: z.enum(['single-veto', 'majority']).default('single-veto'),
   approversList: z.array(z.string().min(1).max(128)).max(1_000).optional(),
+  approverGroupRefs: z.array(z.string().min(1).max(128)).max(100).optional(),
+  approverRoleRefs: z.array(z.string().min(1).max(128)).max(100).optional(),
+  override: z.looseObject({ requiredRole: z.string().min(1).max(128) }).optional(),
+  overrideBypassesQuorum: z.boolean().default(false),
+  timeoutMs: z.int().min(0).optional(),
+  profile: z.string().max(128).optional(),
   artifactId: z.string().min(1).max(256).optional(),
   artifactType: z.string().min(1).max(256).default('node.inputs'),
 });
@@ -23,7 +29,19 @@ export const approvalGate = pureNode({
   run: ({ nodeId, nodeName, isRouted, untrusted, answer }, config, inputs) => {
     const decided = answer(nodeId) as JsonObject | undefined;
     if (decided === undefined) {
-      const { title, description, actions, requiredApprovals, rejectionPolicy, approversList, artifactId, artifactType } = config;
+      const {
+        title,
+        description,
+        actions,
+        requiredApprovals,
+        rejectionPolicy,
+        approversList,
+        artifactId,
+        artifactType,
+        timeoutMs,
+        profile,
+      } = config;
+      const { approverGroupRefs, approverRoleRefs, override, overrideBypassesQuorum } = config;
       const data: JsonObject = {
         artifactId: artifactId ?? nodeId,
         artifactType,
@@ -33,16 +51,25 @@ export const approvalGate = pureNode({
         rejectionPolicy,
         ...(description !== undefined && { description }),
         ...(approversList && { approversList }),
+        ...(approverGroupRefs && { approverGroupRefs }),
+        ...(approverRoleRefs && { approverRoleRefs }),
+        ...(override && { overriders: [override.requiredRole], overrideBypassesQuorum }),
+        ...(profile === 'openwop-interrupt-auth-required' && { authRequired: true }),
       };
       const hasInputs = Object.keys(inputs).length > 0;
       return {
         is: 'suspended',
-        requests: [{ request: { kind: 'approval', key: nodeId, data }, ...(hasInputs && { artifact: inputs as Json, untrusted }) }],
+        requests: [
+          {
+            request: { kind: 'approval', key: nodeId, data, ...(timeoutMs !== undefined && { timeoutMs }) },
+            ...(hasInputs && { artifact: inputs as Json, untrusted }),
+          },
+        ],
       };
     }
     if (decided['action'] === 'reject' && !isRouted) {
       const comment = typeof decided['comment'] === 'string' ? `: ${decided['comment'].slice(0, 500)}` : '.';
-      return failed('approval_rejected', `The approval "${nodeId}" was rejected${comment}`);
+      return failedForGood('approval_rejected', `The approval "${nodeId}" was rejected${comment}`);
     }
     return { is: 'completed', outputs: decided };
   },

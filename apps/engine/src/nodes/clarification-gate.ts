@@ -1,6 +1,6 @@
 import { type JsonObject, Question } from '@isthmus/protocol';
 import { z } from 'zod';
-import { failed, pureNode, type Result } from './node-type.js';
+import { failedForGood, pureNode, type Result } from './node-type.js';
 
 /** `core.clarificationGate`: asks questions; its outputs are the answers, also by question id. */
 export const clarificationGate = pureNode({
@@ -18,6 +18,8 @@ export const clarificationGate = pureNode({
 
 /** A "no" is an output where the graph routes on it, else it ends the run. */
 export const declinedOr = (nodeId: string, isRouted: boolean, answered: JsonObject, outputs: JsonObject): Result =>
-  answered['action'] === 'accept' || isRouted
-    ? { is: 'completed', outputs }
-    : failed('clarification_declined', `The questions of node "${nodeId}" were declined.`);
+  answered['action'] === 'timeout' && !isRouted
+    ? failedForGood('interrupt_expired', `Nobody answered node "${nodeId}" in time.`)
+    : answered['action'] === 'accept' || isRouted
+      ? { is: 'completed', outputs }
+      : failedForGood('clarification_declined', `The questions of node "${nodeId}" were declined.`);

@@ -128,7 +128,7 @@ describe('a tool node that is asked', () => {
   it('sends no state where it was given none', async () => {
     const tool = new FakeTool((round) => (round === 0 ? asks({ who: elicit() }) : text('hello')));
     await call(tool, { answers: { 'n:0/1/who': accept } });
-    expect(tool.sent[1]?.retry).toEqual({ inputResponses: { who: { action: 'accept', content: { name: 'Ada' } } } });
+    expect(tool.sent[1]?.retry).toStrictEqual({ inputResponses: { who: { action: 'accept', content: { name: 'Ada' } } } });
   });
 
   it('waits until every request of a round is answered, and asks only for what is missing', async () => {

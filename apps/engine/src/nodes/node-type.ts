@@ -1,4 +1,4 @@
-import type { InterruptRequest, Json, JsonObject, RunError, ToolReply } from '@isthmus/protocol';
+import type { ChannelDeclaration, InterruptRequest, Json, JsonObject, RunError, RunStatus, ToolReply } from '@isthmus/protocol';
 import type { z } from 'zod';
 import type { NewEvent } from '../core/state.js';
 
@@ -8,7 +8,9 @@ export type Result =
       readonly is: 'completed';
       readonly outputs: JsonObject;
       readonly untrusted?: boolean;
+      readonly secret?: boolean;
       readonly sets?: readonly { readonly name: string; readonly value: Json }[];
+      readonly writes?: readonly ChannelWrite[];
       readonly before?: readonly NewEvent[];
     }
   | { readonly is: 'failed'; readonly error: RunError; readonly before?: readonly NewEvent[] }
@@ -18,7 +20,11 @@ export type Result =
       readonly requests: readonly { readonly request: InterruptRequest; readonly artifact?: Json; readonly untrusted?: boolean }[];
     }
   /** Nothing to do before `until` (milliseconds since 1970). Derived from recorded times, so it needs no record itself. */
-  | { readonly is: 'asleep'; readonly until: number };
+  | { readonly is: 'asleep'; readonly until: number }
+  /** Waits for a run it started; that run's end wakes this one. */
+  | { readonly is: 'awaiting'; readonly childRunId: string };
+
+export type ChannelWrite = { readonly channel: string; readonly value: Json; readonly reducer: string; readonly ttlMs?: number };
 
 /**
  * All a node sees of the world. A node may be entered again from its start, after a crash or an answer: what it reads here
@@ -34,11 +40,26 @@ export type NodeContext = {
   readonly isRouted: boolean;
   /** Is any input content of a remote tool? */
   readonly untrusted: boolean;
+  readonly typeId: string;
+  /** What the workflow declares of a channel. */
+  channel(name: string): ChannelDeclaration | undefined;
+  variable(name: string): Json | undefined;
+  /** What the variable carries along. */
+  variableTaint(name: string): { readonly untrusted: boolean; readonly secret: boolean };
+  readonly configurable: JsonObject;
   /** How the interrupt with this key was answered; undefined while it was not. */
   answer(key: string): Json | undefined;
 };
 
+/** How a run that a node started stands. */
+export type ChildRun = { readonly runId: string; readonly status: RunStatus; readonly variables: JsonObject; readonly error?: RunError };
+
 export type EffectContext = NodeContext & {
+  /**
+   * Starts the node's child run, or finds the one it has started: its id comes from the run and the node.
+   * @throws WopError unknown_child_workflow
+   */
+  startChild(child: { readonly workflowId: string; readonly inputs: JsonObject; readonly propagate: boolean }): Promise<ChildRun>;
   /** Announces one logical call of a remote tool. Its id is the same whenever the node is entered again. */
   callTool(call: {
     readonly serverId: string;
@@ -71,6 +92,8 @@ type Common = {
   readonly role: 'pure' | 'control' | 'side-effect';
   readonly config: z.ZodType;
   readonly inputs?: z.ZodType;
+  /** A capability the node needs; where the host lacks it the node fails and is not executed. (wire §3.5) */
+  readonly requires?: string;
 };
 export type PureNode<C = never, I = never> = Common & { readonly runs: 'at once'; run(context: NodeContext, config: C, inputs: I): Result };
 export type EffectNode<C = never, I = never> = Common & {
@@ -84,6 +107,7 @@ export const pureNode = <C extends z.ZodType, I extends z.ZodType = z.ZodType<Js
   role: Common['role'];
   config: C;
   inputs?: I;
+  requires?: string;
   run(context: NodeContext, config: z.output<C>, inputs: z.output<I>): Result;
 }): NodeType => ({ ...type, runs: 'at once' }) as unknown as NodeType;
 
@@ -99,3 +123,6 @@ export const failed = (code: string, message: string, before?: readonly NewEvent
   error: { code, message },
   ...(before && { before }),
 });
+
+/** A failure that trying again cannot mend: a wrong definition, a person's no. */
+export const failedForGood = (code: string, message: string): Result => ({ is: 'failed', error: { code, message, retryable: false } });

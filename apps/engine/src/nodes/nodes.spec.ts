@@ -140,7 +140,7 @@ const TABLE: readonly (readonly [string, Entering, unknown])[] = [
   [
     'core.approvalGate',
     { answers: { n: { action: 'reject', comment: 'too long' } } },
-    { is: 'failed', error: { code: 'approval_rejected', message: 'The approval "n" was rejected: too long' } },
+    { is: 'failed', error: { code: 'approval_rejected', message: 'The approval "n" was rejected: too long', retryable: false } },
   ],
   ['core.approvalGate', { answers: { n: { action: 'reject' } } }, failed('approval_rejected')],
   ['core.approvalGate', { answers: { n: { action: 'reject' } }, isRouted: true }, completed({ action: 'reject' })],
@@ -228,6 +228,152 @@ const TABLE: readonly (readonly [string, Entering, unknown])[] = [
   ['core.openwop.mcp.handle-elicitation', {}, failed('validation_error')],
   ['core.openwop.mcp.handle-elicitation', { inputs: { request: { message: 5 } } }, failed('validation_error')],
 
+  ...['core.start', 'core.end', 'core.merge', 'core.parallel'].map(
+    (typeId) => [typeId, { inputs: { x: 1 }, untrusted: true }, completed({ x: 1 }, { untrusted: true })] as const,
+  ),
+
+  [
+    'core.getVariable',
+    { config: { variableName: 'v' }, variables: { v: null }, variableTaint: { untrusted: true, secret: true } },
+    completed({ value: null }, { untrusted: true, secret: true }),
+  ],
+  ['core.getVariable', { config: { name: 'v' }, variables: { v: 1 } }, completed({ value: 1 }, { untrusted: false, secret: false })],
+  ['core.getVariable', { config: { name: 'v' } }, failed('variable_missing')],
+  ['core.getVariable', {}, invalid('variableName')],
+
+  [
+    'core.conditional',
+    { config: { expression: 'inputs.value > 1' }, inputs: { value: 2 }, untrusted: true },
+    completed({ branch: 'then', matched: true, value: 2 }, { untrusted: true }),
+  ],
+  [
+    'core.conditional',
+    { config: { predicate: { type: 'expression', expression: 'inputs.value > 1' } }, inputs: { value: 1 } },
+    completed({ branch: 'else', matched: false, value: 1 }, { untrusted: false }),
+  ],
+  ['core.conditional', { config: { expression: 'inputs.other' } }, failed('expression_failed')],
+  ['core.conditional', { config: { expression: '1 +' } }, invalid('predicate')],
+
+  [
+    'core.channelWrite',
+    { config: { channelName: 'c' }, inputs: { value: 1 }, untrusted: true },
+    completed({}, { untrusted: true, writes: [{ channel: 'c', value: 1, reducer: 'append' }] }),
+  ],
+  [
+    'core.channelWrite',
+    { config: { channelName: 'c', reducer: 'append', ttlMs: 5, value: 1 }, channels: { c: { reducer: 'counter' } } },
+    completed({}, { untrusted: false, writes: [{ channel: 'c', value: 1, reducer: 'counter' }] }),
+  ],
+  [
+    'core.channelWrite',
+    {
+      config: { channelName: 'c', value: 1 },
+      channels: { c: { reducer: 'append', access: { writers: ['other', 'core.ai.*'] } } },
+    },
+    failed('channel_access_denied'),
+  ],
+  [
+    'core.channelWrite',
+    { config: { channelName: 'c', value: 1 }, channels: { c: { reducer: 'append', access: { writers: ['core.*'] } } } },
+    completed({}, { untrusted: false, writes: [{ channel: 'c', value: 1, reducer: 'append' }] }),
+  ],
+  ['core.channelWrite', { config: { channelName: 'c' } }, failed('variable_missing')],
+  ['core.channelWrite', { config: { channelName: 'c', reducer: 'best' } }, invalid('reducer')],
+
+  [
+    'core.interrupt',
+    { config: { kind: 'external-event', data: { eventType: 'paid', correlation: { order: 1 } }, timeoutMs: 5 } },
+    {
+      is: 'suspended',
+      requests: [{ request: { key: 'n', kind: 'external-event', data: { eventType: 'paid', correlation: { order: 1 } }, timeoutMs: 5 } }],
+    },
+  ],
+  [
+    'core.interrupt',
+    { config: { kind: 'vendor.acme.signature', key: 'k', data: { page: 1 } } },
+    {
+      is: 'suspended',
+      requests: [{ request: { key: 'k', kind: 'custom', data: { customKind: 'vendor.acme.signature', payload: { page: 1 } } } }],
+    },
+  ],
+  [
+    'core.interrupt',
+    { config: { kind: 'vendor.acme.signature' }, answers: { n: { signed: true } } },
+    completed({ value: { signed: true } }),
+  ],
+  ['core.interrupt', { config: { kind: 'vendor.x.y' }, answers: { n: { action: 'timeout' } } }, failed('interrupt_expired')],
+  ['core.interrupt', {}, invalid('kind')],
+
+  [
+    'core.openwop.governance.approvalGate',
+    { config: { requiredRole: 'lead', requiredScope: 'x:y', timeoutSec: 1.5 } },
+    {
+      is: 'suspended',
+      requests: [
+        {
+          request: {
+            kind: 'approval',
+            key: 'n',
+            data: {
+              artifactId: 'n',
+              artifactType: 'node.inputs',
+              title: 'The node',
+              actions: ['accept', 'reject'],
+              requiredApprovals: 1,
+              rejectionPolicy: 'single-veto',
+              gateId: 'n',
+              approverRoleRefs: ['lead', 'scope:x:y'],
+              overrideBypassesQuorum: false,
+            },
+            timeoutMs: 1_500,
+          },
+        },
+      ],
+    },
+  ],
+  [
+    'core.openwop.governance.approvalGate',
+    { config: { requiredRole: 'lead' }, answers: { n: { action: 'reject' } }, isRouted: true },
+    completed({ action: 'reject', decision: 'rejected' }),
+  ],
+  [
+    'core.openwop.governance.approvalGate',
+    { config: { requiredRole: 'lead' }, answers: { n: { action: 'reject' } } },
+    failed('approval_rejected'),
+  ],
+  ['core.openwop.governance.approvalGate', {}, invalid('requiredRole')],
+
+  ['conformance.requiresMissing', {}, completed({})],
+  ['core.conformance.hold', { config: { delayMs: 100 } }, { is: 'asleep', until: BEGAN + 100 }],
+  ['core.conformance.side-effect', {}, completed({ performed: true })],
+  ['core.ai.callPrompt', { config: { prompt: 'x' } }, invalid('mcp')],
+  ['core.conformance.mcp-invoke', { config: { mcp: {} } }, invalid('mcp.tool')],
+
+  [
+    'core.subWorkflow',
+    { config: { workflowId: 'w' }, child: { status: 'running', variables: {} } },
+    { is: 'awaiting', childRunId: 'child' },
+  ],
+  [
+    'core.subWorkflow',
+    { config: { workflowId: 'w', waitForCompletion: false }, child: { status: 'running', variables: {} } },
+    completed({ childRunId: 'child', childStatus: 'running' }),
+  ],
+  [
+    'core.subWorkflow',
+    {
+      config: { workflowId: 'w', outputMapping: { mine: 'theirs', none: 'other' } },
+      child: { status: 'completed', variables: { theirs: 1 } },
+    },
+    completed({ childRunId: 'child', childStatus: 'completed' }, { sets: [{ name: 'mine', value: 1 }], untrusted: false }),
+  ],
+  ['core.subWorkflow', { config: { workflowId: 'w' }, child: { status: 'failed', variables: {} } }, failed('child_failed')],
+  [
+    'core.subWorkflow',
+    { config: { workflowId: 'w', onChildFailure: 'absorb' }, child: { status: 'failed', variables: {} } },
+    completed({ childRunId: 'child', childStatus: 'failed' }, { sets: [], untrusted: false }),
+  ],
+
   ['core.openwop.mcp.expose-tool', { config: { name: 'research' } }, completed({ handle: 'research', kind: 'tool' })],
   ['core.openwop.mcp.expose-tool', { config: { name: 'not a name' } }, invalid('name')],
 ];
@@ -237,7 +383,7 @@ describe('a node', () => {
     expect(await enter(typeId, entering)).toEqual(result);
   });
 
-  it('of every type but the one with effects is told here', () => {
+  it('of every type but those that call a tool is told here', () => {
     const told = new Set(TABLE.map(([typeId]) => typeId));
     expect(Object.keys(NODES).filter((typeId) => !told.has(typeId) && NODES[typeId]?.runs === 'at once')).toEqual([]);
   });
@@ -263,6 +409,11 @@ const asks: ToolReply = {
   negotiatedVersion: '2026-07-28',
 };
 
+const CALL = {
+  answer: { action: 'accept', answers: { name: 'Ada' } },
+  tool: () => new FakeTool((round) => (round === 0 ? asks : reply)),
+};
+
 /** One way through every type: what it is entered with, and how people answer what it asks. */
 const LIVES: Readonly<Record<string, { readonly entering: Entering; readonly answer?: Json; readonly tool?: () => FakeTool }>> = {
   'core.noop': { entering: {} },
@@ -277,11 +428,22 @@ const LIVES: Readonly<Record<string, { readonly entering: Entering; readonly ans
   },
   'core.openwop.mcp.handle-elicitation': { entering: { config: form }, answer: { action: 'accept', answers: { name: 'Ada' } } },
   'core.openwop.mcp.expose-tool': { entering: { config: { name: 't' } } },
-  'core.openwop.mcp.invoke-tool': {
-    entering: { config: { serverId: 's', toolName: 't' } },
-    answer: { action: 'accept', answers: { name: 'Ada' } },
-    tool: () => new FakeTool((round) => (round === 0 ? asks : reply)),
-  },
+  'core.openwop.mcp.invoke-tool': { entering: { config: { serverId: 's', toolName: 't' } }, ...CALL },
+  'core.conformance.mcp-invoke': { entering: { config: { mcp: { tool: 't' } } }, ...CALL },
+  'core.ai.callPrompt': { entering: { config: { mcp: { tool: 't' } } }, ...CALL },
+  'core.start': { entering: { inputs: { x: 1 } } },
+  'core.end': { entering: { inputs: { x: 1 } } },
+  'core.merge': { entering: {} },
+  'core.parallel': { entering: {} },
+  'core.getVariable': { entering: { config: { name: 'v' }, variables: { v: 1 } } },
+  'core.conditional': { entering: { config: { expression: 'true' } } },
+  'core.channelWrite': { entering: { config: { channelName: 'c', value: 1 } } },
+  'core.interrupt': { entering: { config: { kind: 'vendor.x.y' } }, answer: { x: 1 } },
+  'core.openwop.governance.approvalGate': { entering: { config: { requiredRole: 'r' } }, answer: { action: 'accept' } },
+  'core.subWorkflow': { entering: { config: { workflowId: 'w' }, child: { status: 'completed', variables: {} } } },
+  'conformance.requiresMissing': { entering: {} },
+  'core.conformance.hold': { entering: { config: { delayMs: 100 }, now: BEGAN + 100 } },
+  'core.conformance.side-effect': { entering: {} },
 };
 
 describe('a node that is entered again after everything was recorded', () => {

@@ -18,6 +18,7 @@ const round = (invocationId: string, number = 0, tenant = 'a', epoch = 1) => ({
   runId,
   nodeId: 'n',
   invocationId,
+  attempt: 0,
   round: number,
   epoch,
 });

@@ -18,6 +18,7 @@ type Round = {
   readonly runId: string;
   readonly nodeId: string;
   readonly invocationId: string;
+  readonly attempt: number;
   readonly round: number;
   readonly epoch: number;
 };
@@ -27,16 +28,16 @@ type Round = {
 export class Invocations {
   constructor(private readonly pool: pg.Pool) {}
 
-  async claim({ tenant, runId, nodeId, invocationId, round, epoch }: Round, at: Date): Promise<Claimed> {
+  async claim({ tenant, runId, nodeId, invocationId, attempt, round, epoch }: Round, at: Date): Promise<Claimed> {
     return inTransaction(this.pool, tenant, async (client) => {
       const inserted = await client.query(
-        'insert into engine.invocations (invocation_id, round, tenant, run_id, node_id, epoch, claimed_at) values ($1,$2,$3,$4,$5,$6,$7) on conflict do nothing',
-        [invocationId, round, tenant, runId, nodeId, epoch, at],
+        'insert into engine.invocations (invocation_id, round, tenant, run_id, node_id, epoch, claimed_at, attempt) values ($1,$2,$3,$4,$5,$6,$7,$8) on conflict do nothing',
+        [invocationId, round, tenant, runId, nodeId, epoch, at, attempt],
       );
       if (inserted.rowCount === 1) return { is: 'fresh' };
       const { rows } = await client.query<{ outcome: Outcome | null }>(
-        'select outcome from engine.invocations where invocation_id = $1 and round = $2',
-        [invocationId, round],
+        'select outcome from engine.invocations where invocation_id = $1 and round = $2 and attempt = $3',
+        [invocationId, round, attempt],
       );
       const outcome = rows[0]?.outcome;
       return outcome ? { is: 'done', outcome } : { is: 'unknown' };
@@ -44,12 +45,12 @@ export class Invocations {
   }
 
   /** The first outcome stands. @returns the one that does: whoever enters again must come to the same */
-  async record({ tenant, invocationId, round }: Round, outcome: Outcome, at: Date): Promise<Outcome> {
+  async record({ tenant, invocationId, attempt, round }: Round, outcome: Outcome, at: Date): Promise<Outcome> {
     return inTransaction(this.pool, tenant, async (client) => {
       const { rows } = await client.query<{ outcome: Outcome }>(
-        `update engine.invocations set outcome = coalesce(outcome, $3), done_at = coalesce(done_at, $4)
-         where invocation_id = $1 and round = $2 returning outcome`,
-        [invocationId, round, JSON.stringify(outcome), at],
+        `update engine.invocations set outcome = coalesce(outcome, $4), done_at = coalesce(done_at, $5)
+         where invocation_id = $1 and round = $2 and attempt = $3 returning outcome`,
+        [invocationId, round, attempt, JSON.stringify(outcome), at],
       );
       return rows[0]?.outcome ?? outcome;
     });

@@ -4,7 +4,7 @@ import { type TestDatabase, testDatabase } from '@isthmus/testing';
 import type pg from 'pg';
 import type { NewEvent } from '../core/state.js';
 import { began, started } from '../core/given.suite.js';
-import { type Appended, type Appending, type Creation, RunLog } from './run-log.js';
+import { type Appended, type Appending, type Creation, NO_FAMILY, RunLog } from './run-log.js';
 
 export const AT = new Date('2026-07-28T12:00:00Z');
 export const at = (ms: number): Date => new Date(AT.getTime() + ms);
@@ -67,6 +67,7 @@ export class LogRig {
         trust: 'trusted',
         options: {},
         trace: null,
+        family: NO_FAMILY,
       },
       started: started({ n: 1 }) as Creation['started'],
       owner,

@@ -3,6 +3,7 @@ import { inTransaction } from '@isthmus/db';
 import type { Json, JsonObject, RunStatus } from '@isthmus/protocol';
 import type pg from 'pg';
 import type { LoggedEvent, NewEvent, RunState, ValueRef } from '../core/state.js';
+import { type Claimed, claimKey, type IdempotencyClaim } from './idempotency-keys.js';
 
 /** A run as its row says, without its log. */
 export type RunRow = {
@@ -21,15 +22,34 @@ export type RunRow = {
   readonly trace: { readonly traceparent?: string; readonly tracestate?: string } | null;
   readonly startedAt: Date;
   readonly endedAt: Date | null;
+  readonly family: Family;
+  /** A pause that waits for the current nodes. */
+  readonly pause: { readonly reason?: string; readonly by: string } | null;
 };
+
+/** Where a run comes from: a node of another run, or another run's log. */
+export type Family = {
+  readonly parentRun: string | null;
+  readonly parentNode: string | null;
+  /** The parent ended and takes this run along. */
+  readonly isOrphaned: boolean;
+  readonly sourceRun: string | null;
+  readonly mode: 'replay' | 'branch' | null;
+  /** Whose id the ids in the log are made of. */
+  readonly idBase: string | null;
+};
+export const NO_FAMILY: Family = { parentRun: null, parentNode: null, isOrphaned: false, sourceRun: null, mode: null, idBase: null };
 
 export type Page = { readonly run: RunRow; readonly events: readonly LoggedEvent[]; readonly more: boolean };
 
-export type IdempotencyClaim = { readonly endpoint: string; readonly keyHash: string; readonly digest: string };
+export type { IdempotencyClaim };
 export type StoredValue = ValueRef & { readonly value: Json };
 
 export type Creation = {
-  readonly run: Omit<RunRow, 'status' | 'head' | 'epoch' | 'startedAt' | 'endedAt'>;
+  readonly run: Omit<RunRow, 'status' | 'head' | 'epoch' | 'startedAt' | 'endedAt' | 'pause'>;
+  /** Does the end of the parent end this run? */
+  readonly propagate?: boolean;
+  readonly values?: readonly StoredValue[];
   readonly started: NewEvent<'run.started'>;
   readonly owner: string;
   readonly at: Date;
@@ -59,7 +79,7 @@ export type Appending = {
   /** End of the lease, or with `release` the run's next timer; null: nobody needs to look. */
   readonly due: Date | null;
   readonly values?: readonly StoredValue[];
-  readonly idempotency?: IdempotencyClaim & { readonly response: Json };
+  readonly idempotency?: Answered;
 };
 export type Appended =
   /** `epoch`: of the lease, when the caller holds it now. */
@@ -70,6 +90,28 @@ export type Appended =
   | { readonly is: 'fenced' }
   | { readonly is: 'replayed'; readonly response: Json }
   | { readonly is: 'mismatch' };
+
+export type Fork = {
+  readonly tenant: string;
+  readonly workspace: string;
+  readonly sourceRun: string;
+  readonly runId: string;
+  /** Events below it are copied; at least one. */
+  readonly fromSequence: number;
+  readonly mode: 'replay' | 'branch';
+  readonly owner: string;
+  readonly at: Date;
+  readonly leaseUntil: Date;
+  readonly options: RunRow['options'];
+  readonly trace: RunRow['trace'];
+  readonly status: RunStatus;
+  readonly ended: boolean;
+  readonly idempotency?: Answered;
+};
+/** A key with the answer that its repeats get. */
+export type Answered = IdempotencyClaim & { readonly response: Json };
+/** `missing`: there is no such run there, or not so much of it; the key stays free. */
+export type Keyed = { readonly is: 'done' | 'missing' } | Exclude<Claimed, { is: 'claimed' }>;
 
 export type Claim = { readonly tenant: string; readonly runId: string; readonly epoch: number; readonly takeovers: number };
 
@@ -89,8 +131,8 @@ export class RunLog {
   constructor(private readonly pool: pg.Pool) {}
 
   /** One commit: idempotency key, run and `run.started`. */
-  async create({ run, started, owner, at, leaseUntil, idempotency }: Creation): Promise<Created> {
-    const values = [
+  async create({ run, started, owner, at, leaseUntil, idempotency, values = [], propagate = true }: Creation): Promise<Created> {
+    const parameters = [
       run.tenant,
       run.workspace,
       run.principal,
@@ -108,12 +150,17 @@ export class RunLog {
       idempotency?.endpoint ?? null,
       idempotency?.keyHash ?? null,
       idempotency?.digest ?? null,
+      started.facts ? JSON.stringify(started.facts) : null,
+      ...columnsOf(values),
+      run.family.parentRun,
+      run.family.parentNode,
+      propagate,
     ];
     try {
       const { rows } = await this.pool.query<{ verdict: string; run: string; revision: number | null }>({
         name: 'create_run',
-        text: 'select * from engine.create_run($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17)',
-        values,
+        text: 'select * from engine.create_run($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19,$20,$21,$22,$23,$24)',
+        values: parameters,
       });
       const [row] = rows;
       if (row?.verdict === 'created' || row?.verdict === 'replayed') return { is: row.verdict, runId: row.run };
@@ -147,9 +194,7 @@ export class RunLog {
           events.map(({ facts }) => (facts && Object.keys(facts).length > 0 ? JSON.stringify(facts) : null)),
           events.map(({ causationId }) => causationId ?? null),
           events.map(({ untrusted }) => untrusted === true),
-          values.length > 0 ? values.map(({ ref }) => ref) : null,
-          values.length > 0 ? values.map(({ value }) => JSON.stringify(value)) : null,
-          values.length > 0 ? values.map(({ untrusted }) => untrusted) : null,
+          ...columnsOf(values),
           idempotency?.endpoint ?? null,
           idempotency?.keyHash ?? null,
           idempotency?.digest ?? null,
@@ -161,7 +206,8 @@ export class RunLog {
       if (row?.verdict === 'replayed') return { is: 'replayed', response: row.response };
       return { is: row?.verdict === 'fenced' || row?.verdict === 'mismatch' ? row.verdict : 'conflict' };
     } catch (error) {
-      if (isSqlState(error, '40001')) return { is: 'conflict' };
+      // A parent and its child that end at once may want each other's rows: whoever was picked tries again.
+      if (isSqlState(error, '40001') || isSqlState(error, '40P01')) return { is: 'conflict' };
       throw error;
     }
   }
@@ -203,6 +249,14 @@ export class RunLog {
       'select ref, value from engine.run_values where run_id = $1 and ref = any($2)',
       [runId, refs],
     );
+    return new Map(rows.map(({ ref, value }) => [ref, value]));
+  }
+
+  /** Every value of a run. */
+  async allValues(tenant: string, runId: string): Promise<ReadonlyMap<string, Json>> {
+    const rows = await this.asTenant<{ ref: string; value: Json }>(tenant, 'select ref, value from engine.run_values where run_id = $1', [
+      runId,
+    ]);
     return new Map(rows.map(({ ref, value }) => [ref, value]));
   }
 
@@ -287,14 +341,90 @@ export class RunLog {
     return { claims: claims.rows, cursor: rows[0]?.cursor ?? '' };
   }
 
-  /** @returns the runs whose leases are still ours */
-  async renew(owner: string, held: readonly { runId: string; epoch: number }[], until: Date): Promise<ReadonlySet<string>> {
-    const { rows } = await this.pool.query<{ run: string }>({
+  /** @returns the runs whose leases are still ours; true where something besides the log wants to be looked at */
+  async renew(owner: string, held: readonly { runId: string; epoch: number }[], until: Date): Promise<ReadonlyMap<string, boolean>> {
+    const { rows } = await this.pool.query<{ run: string; moved: boolean }>({
       name: 'renew',
-      text: 'select run from engine.renew($1,$2,$3,$4)',
+      text: 'select run, moved from engine.renew($1,$2,$3,$4)',
       values: [owner, held.map(({ runId }) => runId), held.map(({ epoch }) => epoch), until],
     });
-    return new Set(rows.map(({ run }) => run));
+    return new Map(rows.map(({ run, moved }) => [run, moved]));
+  }
+
+  /** One commit: idempotency key, run and its history. */
+  async fork(fork: Fork): Promise<Keyed> {
+    return this.keyed(fork.tenant, fork.idempotency, fork.at, async (client) => {
+      const { rows } = await client.query<{ forked: boolean }>({
+        name: 'fork_run',
+        text: 'select engine.fork_run($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13) as forked',
+        values: [
+          fork.tenant,
+          fork.workspace,
+          fork.sourceRun,
+          fork.runId,
+          fork.fromSequence,
+          fork.mode,
+          fork.owner,
+          fork.at,
+          fork.leaseUntil,
+          JSON.stringify(fork.options),
+          fork.trace ? JSON.stringify(fork.trace) : null,
+          fork.status,
+          fork.ended,
+        ],
+      });
+      return rows[0]?.forked === true;
+    });
+  }
+
+  /** `missing` also when the run has ended. */
+  async wishPause(
+    tenant: string,
+    workspace: string,
+    runId: string,
+    pause: { reason?: string; by: string },
+    at: Date,
+    idempotency?: Answered,
+  ): Promise<Keyed> {
+    return this.keyed(tenant, idempotency, at, async (client) => {
+      const { rows } = await client.query<{ wished: boolean }>({
+        name: 'wish_pause',
+        text: 'select engine.wish_pause($1,$2,$3,$4,$5) as wished',
+        values: [tenant, workspace, runId, JSON.stringify(pause), at],
+      });
+      return rows[0]?.wished === true;
+    });
+  }
+
+  /** `work` together with its key, or neither. */
+  private async keyed(
+    tenant: string,
+    idempotency: Answered | undefined,
+    at: Date,
+    work: (client: Pick<pg.ClientBase, 'query'>) => Promise<boolean>,
+  ): Promise<Keyed> {
+    if (!idempotency) return { is: (await work(this.pool)) ? 'done' : 'missing' };
+    const { response, ...claim } = idempotency;
+    try {
+      return await inTransaction(this.pool, tenant, async (client) => {
+        const claimed = await claimKey(client, tenant, claim, response, at);
+        if (claimed.is !== 'claimed') return claimed;
+        if (!(await work(client))) throw new NothingThere();
+        return { is: 'done' };
+      });
+    } catch (error) {
+      if (error instanceof NothingThere) return { is: 'missing' };
+      throw error;
+    }
+  }
+
+  async children(tenant: string, runId: string): Promise<readonly { runId: string; status: RunStatus }[]> {
+    const { rows } = await this.pool.query({
+      name: 'children',
+      text: 'select run as "runId", status from engine.children($1,$2)',
+      values: [tenant, runId],
+    });
+    return rows;
   }
 
   /** The database's clock, in milliseconds. */
@@ -308,6 +438,9 @@ export class RunLog {
     return inTransaction(this.pool, tenant, async (client) => (await client.query<Row>(text, values)).rows);
   }
 }
+
+/** Rolls a transaction back, with the key it had claimed. */
+class NothingThere extends Error {}
 
 export const isSqlState = (error: unknown, state: string): error is Error & { code: string; detail?: string } =>
   error instanceof Error && (error as { code?: unknown }).code === state;
@@ -340,12 +473,27 @@ function runRow(row: Record<string, unknown>): RunRow {
     trace: row['trace'] ?? null,
     startedAt: new Date(row['started_at'] as string),
     endedAt: row['ended_at'] ? new Date(row['ended_at'] as string) : null,
+    pause: row['pause'] ?? null,
+    family: {
+      parentRun: row['parent_run'] ?? null,
+      parentNode: row['parent_node'] ?? null,
+      isOrphaned: row['orphaned_at'] !== null && row['orphaned_at'] !== undefined,
+      sourceRun: row['source_run'] ?? null,
+      mode: row['mode'] ?? null,
+      idBase: row['id_base'] ?? null,
+    },
   } as RunRow;
 }
+
+const columnsOf = (values: readonly StoredValue[]): [string[] | null, string[] | null, boolean[] | null] =>
+  values.length === 0
+    ? [null, null, null]
+    : [values.map(({ ref }) => ref), values.map(({ value }) => JSON.stringify(value)), values.map(({ untrusted }) => untrusted)];
 
 /** Every ref that a state holds: what a reader of it may have to load. */
 export function refsOf(state: RunState): readonly string[] {
   const stored = [...state.variables.values(), ...[...state.nodes.values()].flatMap(({ outputs }) => (outputs ? [outputs] : []))];
   const artifacts = [...state.interrupts.values()].flatMap(({ artifact }) => (artifact ? [artifact.ref] : []));
-  return [...new Set([...stored.flatMap((value) => (value.is === 'ref' ? [value.ref] : [])), ...artifacts])];
+  const inputs = Object.values(state.inputRefs).map(({ ref }) => ref);
+  return [...new Set([...stored.flatMap((value) => (value.is === 'ref' ? [value.ref] : [])), ...artifacts, ...inputs])];
 }

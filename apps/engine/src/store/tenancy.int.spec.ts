@@ -22,6 +22,15 @@ beforeAll(async () => {
     await rig.admin.query(`insert into engine.exposures values ($1, 'default', 'tool', 'x', 'ws', 'w', 'n', '{}')`, [tenant]);
     await rig.admin.query(`insert into engine.exposure_versions values ($1, 'default', 1)`, [tenant]);
     await rig.admin.query(`insert into engine.invocations values ($1, 0, $2, $3, 'n', 1, null, now())`, [`i-${tenant}`, tenant, runId]);
+    await rig.admin.query(`insert into engine.webhooks values ($1, $2, 'ws', 'p', 'https://x.example', '{*}', null, 's', now())`, [
+      `h-${tenant}`,
+      tenant,
+    ]);
+    await rig.admin.query(`insert into engine.webhook_deliveries values ($1, $2, 0, $3, 'dead', 0, null, null, now())`, [
+      `h-${tenant}`,
+      runId,
+      tenant,
+    ]);
   }
 }, 30_000);
 afterAll(() => rig?.stop());
@@ -72,7 +81,8 @@ describe('the engine’s role', () => {
     const { rows } = await rig.admin.query<{ relname: string }>(
       `select relname from pg_class c join pg_namespace n on n.oid = relnamespace where nspname = 'engine' and relkind = 'r' and not (relrowsecurity and relforcerowsecurity)`,
     );
-    expect(rows).toEqual([]);
+    // Keys that sign interrupt tokens belong to the host.
+    expect(rows).toEqual([{ relname: 'token_keys' }]);
   });
 
   it.each([
@@ -143,7 +153,7 @@ describe('one connection that serves two tenants', () => {
     const client = await rig.pool.connect();
     try {
       // With a key and a stale revision the function raises after it has set the tenant.
-      const create = `select engine.create_run('a', 'ws', 'p', gen_random_uuid(), 'w', 99, 'e', now(), now(), 'rest', 'trusted', '{}', null, '{}', 'e', 'other', 'd')`;
+      const create = `select engine.create_run('a', 'ws', 'p', gen_random_uuid(), 'w', 99, 'e', now(), now(), 'rest', 'trusted', '{}', null, '{}', 'e', 'other', 'd', null, null, null, null, null, null, true)`;
       await expect(client.query(create)).rejects.toMatchObject({ code: 'P0001' });
       expect((await client.query('select 1 from engine.runs')).rowCount).toBe(0);
     } finally {
@@ -177,10 +187,13 @@ describe('functions', () => {
     );
     expect(rows.map(({ name, columns }) => [name, columns])).toEqual([
       ['claim_cursor', 'text'],
+      ['claim_deliveries', 'TABLE(tenant text, webhook text, run uuid, sequence integer, attempt integer)'],
       ['claim_due', 'TABLE(tenant text, run uuid, epoch integer, takeovers integer)'],
       ['claim_run', 'TABLE(tenant text, run uuid, epoch integer, takeovers integer)'],
+      ['delivery_cursor', 'text'],
+      ['has_webhooks', 'boolean'],
       ['heads', 'TABLE(run uuid, head integer, status text)'],
-      ['renew', 'TABLE(run uuid)'],
+      ['renew', 'TABLE(run uuid, moved boolean)'],
     ]);
     for (const { owner, config } of rows) expect([owner, config]).toEqual(['isthmus_claims', ['search_path=pg_catalog']]);
   });
@@ -193,7 +206,7 @@ describe('functions', () => {
     expect(rows).toEqual([]);
   });
 
-  it('run as a role that nobody can be, that sees runs of all tenants and no other table', async () => {
+  it('run as a role that nobody can be, that sees runs and due deliveries of all tenants and no other table', async () => {
     const { rows: roles } = await rig.admin.query(
       `select rolcanlogin, rolsuper, rolbypassrls, rolinherit from pg_roles where rolname = 'isthmus_claims'`,
     );
@@ -201,7 +214,7 @@ describe('functions', () => {
     const { rows } = await rig.admin.query<{ name: string; privileges: string }>(
       `select table_schema || '.' || table_name as name, string_agg(privilege_type, ',' order by privilege_type) as privileges from information_schema.role_table_grants where grantee = 'isthmus_claims' group by 1`,
     );
-    expect(rows).toEqual([{ name: 'engine.runs', privileges: 'SELECT,UPDATE' }]);
+    expect(rows).toEqual(['runs', 'webhook_deliveries'].map((name) => ({ name: `engine.${name}`, privileges: 'SELECT,UPDATE' })));
     const client = await rig.admin.connect();
     try {
       await client.query('begin');

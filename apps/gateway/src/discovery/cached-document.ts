@@ -1,12 +1,12 @@
-import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { etagOf, matches } from '../http/etag.js';
 
 /** A JSON document that is the same for everyone: its bytes are made once. */
 export type CachedDocument = { readonly bytes: string; readonly etag: string };
 
 export function cachedDocument(value: unknown): CachedDocument {
   const bytes = JSON.stringify(value);
-  return { bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url')}"` };
+  return { bytes, etag: etagOf(bytes) };
 }
 
 /** The document, or 304 where the asker has it already. */
@@ -15,7 +15,3 @@ export function sendDocument(request: FastifyRequest, reply: FastifyReply, { byt
   if (matches(request.headers['if-none-match'], etag)) return reply.code(304).send();
   return reply.code(200).header('content-type', 'application/json; charset=utf-8').send(bytes);
 }
-
-/** Weakly, as If-None-Match compares. (RFC 9110 §13.1.2) */
-export const matches = (ifNoneMatch: string | undefined, etag: string): boolean =>
-  (ifNoneMatch ?? '').split(',').some((part) => part.trim() === '*' || part.trim().replace(/^W\//, '') === etag);

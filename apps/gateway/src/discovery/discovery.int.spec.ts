@@ -22,6 +22,9 @@ describe('the discovery document', () => {
       schemaVersions: {},
       limits: { clarificationRounds: 3, schemaRounds: 2, envelopesPerTurn: 5 },
       implementation: { name: 'isthmus' },
+      restTransport: { conditionalRunGet: true },
+      debugBundle: { supported: true },
+      production: { backpressure: { supported: true, inflightCap: 1_000, retryAfterSeconds: 1 } },
       mcp: { serverUrls: ['http://wop.test/mcp'] },
       engine: { supported: true },
       authz: { supported: true },
@@ -61,11 +64,12 @@ describe('the discovery document', () => {
   it('takes in what a service says anew, and keeps its last word while it is away', async () => {
     host.stopDescribing('engine');
     const stop = answer(host.nats, engine.describe, () => ({ service: 'engine', version: '2', discovery: { fixtures: ['one'] } }));
-    await until(async () => ((await (await get()).json()) as { fixtures?: unknown }).fixtures);
+    // Whoever was asked as it stopped is waited for until its deadline.
+    await until(async () => ((await (await get()).json()) as { fixtures?: unknown }).fixtures, { timeoutMs: 20_000 });
     stop();
     expect((await get()).status).toBe(200);
     expect(await (await get()).json()).toMatchObject({ fixtures: ['one'] });
-  });
+  }, 30_000);
 
   it('is 503, and the gateway not ready, before every service was heard', async () => {
     const late = await host.gateway();

@@ -47,7 +47,7 @@ export class Discovery implements OnApplicationBootstrap, OnModuleDestroy {
   private async refresh(): Promise<void> {
     await Promise.all(DESCRIBERS.map((describe) => this.hear(describe)));
     if (this.heard.size === DESCRIBERS.length) {
-      this.cached = cachedDocument(mergeDescriptions([ownDescription(this.config.PUBLIC_URL), ...this.heard.values()]));
+      this.cached = cachedDocument(mergeDescriptions([ownDescription(this.config), ...this.heard.values()]));
     }
     if (this.isStopped) return;
     this.timer = setTimeout(() => void this.refresh(), this.cached ? this.config.DISCOVERY_REFRESH_MS : FIRST_RETRY_MS);

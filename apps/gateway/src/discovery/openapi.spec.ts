@@ -29,7 +29,9 @@ describe('the OpenAPI document', () => {
 
   it('documents the envelope for every status a route refuses with', () => {
     expect(Object.keys(operation('/v1/runs', 'post').responses)).toEqual(['201', '400', '401', '403', '409', '413', '415', '429', '503']);
-    expect(Object.keys(operation('/v1/runs/{runId}', 'get').responses)).toEqual(['200', '400', '401', '403', '404', '429', '503']);
+    expect(Object.keys(operation('/v1/runs/{runId}', 'get').responses)).toEqual(['200', '304', '400', '401', '403', '404', '429', '503']);
+    expect(Object.keys(operation('/v1/runs/{runId}:fork', 'post').responses)).toEqual(expect.arrayContaining(['201', '409', '410', '422']));
+    expect(Object.keys(operation('/v1/interrupts/{token}', 'post').responses)).not.toContain('401');
   });
 
   it('asks for a credential everywhere but where none is needed', () => {
@@ -50,6 +52,9 @@ describe('the OpenAPI document', () => {
       content: { 'application/json': { schema: { type: 'object', additionalProperties: false, required: ['workflowId'] } } },
     });
     expect(operation('/v1/runs/{runId}/cancel', 'post').requestBody).toMatchObject({ required: false });
+    expect(operation('/v1/runs:bulk-cancel', 'post').requestBody).toMatchObject({
+      content: { 'application/json': { schema: { properties: { runIds: { type: 'array', minItems: 1, maxItems: 100 } } } } },
+    });
     expect(operation('/v1/runs', 'post').parameters).toEqual([expect.objectContaining({ name: 'Idempotency-Key', in: 'header' })]);
   });
 });

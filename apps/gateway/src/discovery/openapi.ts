@@ -67,10 +67,16 @@ function parametersOf(place: 'path' | 'query', schema: z.ZodObject | undefined):
 
 function responsesOf(route: Route): Record<string, object> {
   const success = route.method === 'PUT' ? [200, 201] : [route.success];
-  const answered = success.map((status) => [String(status), contentOf(route, status)] as const);
+  const answered = [
+    ...success.map((status) => [String(status), contentOf(route, status)] as const),
+    ...(CONDITIONAL.has(route.operationId) ? [['304', { description: 'As If-None-Match has it.' }] as const] : []),
+  ];
   const refused = refusalsOf(route).map((status) => [String(status), { $ref: '#/components/responses/Error' }] as const);
   return Object.fromEntries([...answered, ...refused]);
 }
+
+/** Routes that answer with an ETag. */
+const CONDITIONAL: ReadonlySet<string> = new Set(['getDiscovery', 'getOpenApi', 'getRun']);
 
 function contentOf(route: Route, status: number): object {
   if (status === 204) return { description: 'Done.' };
@@ -81,6 +87,18 @@ function contentOf(route: Route, status: number): object {
   };
 }
 
+const SETTLED = ['interrupt_already_resolved', 'interrupt_cancelled', 'interrupt_expired'] as const;
+/** Refusals of one route alone, by operation. */
+const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
+  getDiscovery: ['service_unavailable'],
+  pauseRun: ['run_state_conflict'],
+  resumeRun: ['run_state_conflict'],
+  forkRun: ['fork_point_invalid', 'run_expired'],
+  resolveInterrupt: SETTLED,
+  inspectInterrupt: ['interrupt_not_found', 'service_unavailable', ...SETTLED],
+  resolveInterruptByToken: ['interrupt_not_found', 'forbidden', 'service_unavailable', ...SETTLED],
+};
+
 /** The statuses a route can refuse with, out of what it takes. */
 function refusalsOf(route: Route): readonly number[] {
   const status = (code: ErrorCode): number => ERRORS[code].status;
@@ -90,8 +108,7 @@ function refusalsOf(route: Route): readonly number[] {
     ...(route.holds === 'tenant' ? (['not_found'] as const) : []),
     ...(route.body ? (['payload_too_large', 'unsupported_media_type'] as const) : []),
     ...(route.idempotent ? (['idempotency_key_mismatch'] as const) : []),
-    ...(route === ROUTES.resolveInterrupt ? (['interrupt_cancelled', 'interrupt_expired'] as const) : []),
-    ...(route === ROUTES.discovery ? (['service_unavailable'] as const) : []),
+    ...(OWN_REFUSALS[route.operationId] ?? []),
   ];
   return [...new Set(codes.map(status))].sort((a, b) => a - b);
 }

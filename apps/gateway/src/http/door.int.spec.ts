@@ -15,10 +15,15 @@ const SAMPLE: Readonly<Record<string, string>> = {
   nodeId: 'gate',
   workflowId: 'w',
   serverId: 's',
+  token: 'abc.def',
 };
 const BODIES: Readonly<Record<string, unknown>> = {
   createRun: { workflowId: 'w' },
   resolveInterrupt: { resumeValue: true },
+  resolveInterruptByToken: { resumeValue: true },
+  bulkCancelRuns: { runIds: ['x'] },
+  forkRun: { mode: 'replay' },
+  createWebhook: { url: 'https://example.com/hook', events: ['run.completed'] },
   putWorkflow: { name: 'w', nodes: [{ id: 'n', typeId: 'core.noop' }] },
   putMount: { url: 'http://localhost/mcp' },
 };

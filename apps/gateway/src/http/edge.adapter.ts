@@ -4,6 +4,7 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { LIMITS, WopError } from '@isthmus/protocol';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { parseJsonBody } from './json-body.js';
+import { pathOf } from './known-paths.js';
 import { problemOf } from './problem.js';
 
 /** Interrupt tokens are longer than the 100 characters Fastify takes by default, and would be 404. (traps.md 21) */
@@ -13,8 +14,10 @@ const KEEP_ALIVE_MS = 75_000;
 
 /** Fastify as the edge needs it: bounded, silent about itself, with our body parser and our envelope for what it refuses alone. */
 export class EdgeAdapter extends FastifyAdapter {
-  constructor() {
+  /** @param aliases other names of paths: whatever guards the path guards them, for nothing behind here sees the difference */
+  constructor(aliases: Readonly<Record<string, string>> = {}) {
     super({
+      rewriteUrl: ({ url = '/' }) => realUrl(url, aliases),
       bodyLimit: LIMITS.maxRequestBodyBytes,
       routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
       requestTimeout: REQUEST_TIMEOUT_MS,
@@ -69,6 +72,12 @@ function refusal(error: unknown): { status: number; headers: Record<string, stri
 }
 
 /** What Node's parser refuses, by its code; everything else is not HTTP at all. */
+function realUrl(url: string, aliases: Readonly<Record<string, string>>): string {
+  const path = pathOf(url);
+  const real = Object.hasOwn(aliases, path) ? aliases[path] : undefined;
+  return real === undefined ? url : real + url.slice(path.length);
+}
+
 const SOCKET_ERRORS: Readonly<Record<string, () => WopError>> = {
   HPE_HEADER_OVERFLOW: () => new WopError('headers_too_large', 'The headers are larger than this host takes.'),
   ERR_HTTP_REQUEST_TIMEOUT: () => new WopError('request_timeout', 'The request did not arrive in time.'),

@@ -6,6 +6,10 @@ describe('paths nothing answers', () => {
     expect(methodsOf('/v1/host/isthmus/mounts/everything')).toEqual(['PUT', 'GET', 'HEAD', 'DELETE']);
     expect(methodsOf('/mcp')).toEqual(['POST']);
     expect(methodsOf('/v1/nowhere')).toBeUndefined();
+    expect(methodsOf('/v1/runs/r')).toEqual(['GET', 'HEAD']);
+    expect(methodsOf('/v1/runs/r:fork')).toEqual(['POST']);
+    expect(methodsOf('/v1/runs/r:diff')).toEqual(['GET', 'HEAD']);
+    expect(methodsOf('/v1/runs:bulk-cancel')).toEqual(['POST']);
   });
 
   it.each([

@@ -9,8 +9,10 @@ const patternOf = (path: string): RegExp => new RegExp(`^${path.replaceAll('.', 
 const methodsAt = (path: string): string[] =>
   served.filter((route) => route.path === path).flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
 
-/** The methods each path answers. */
-const PATHS = [...new Set(served.map(({ path }) => path))].map((path) => ({ pattern: patternOf(path), methods: methodsAt(path) }));
+/** The methods each path answers. A verb behind an id (`{runId}:fork`) would be taken for a part of it, so ids that end a path come last. */
+const PATHS = [...new Set(served.map(({ path }) => path))]
+  .sort((a, b) => Number(a.endsWith('}')) - Number(b.endsWith('}')))
+  .map((path) => ({ pattern: patternOf(path), methods: methodsAt(path) }));
 
 /** What may be asked of a path; undefined when there is no such path. */
 export const methodsOf = (path: string): readonly string[] | undefined => PATHS.find(({ pattern }) => pattern.test(path))?.methods;

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { isWopError } from '@isthmus/protocol';
 import type { FastifyReply } from 'fastify';
 import type { Asker } from '../auth/asker.js';
-import type { ReadPage } from './read-page.js';
+import { Batches } from './batches.js';
 import type { Page, Watcher } from './run-reader.js';
-import { frame, KEEPALIVE, SSE_HEADERS } from './sse.js';
+import { frame, KEEPALIVE, SSE_HEADERS, type Streamed } from './sse.js';
 import type { Shows } from './stream-modes.js';
 
 const KEEPALIVE_MS = 15_000;
@@ -13,12 +13,19 @@ const MAX_BUFFERED_BYTES = 1024 * 1024;
 /** How long a client that catches up may take for one page. */
 const DRAIN_TIMEOUT_MS = 30_000;
 
+/** What goes out next, up to `next`; `more` is there already. */
+export type StreamPage = Omit<Page, 'events'> & { readonly events: readonly Streamed[]; readonly more?: boolean };
+
 type Reading = {
   readonly asker: Asker;
   readonly from: number;
   readonly shows: Shows;
   /** Reads a page with the rights of `asker`. */
-  readonly read: (asker: Asker, from: number) => Promise<ReadPage>;
+  readonly read: (asker: Asker, from: number) => Promise<StreamPage>;
+  /** Sends what it reads itself and nothing else: an offer only says that there is news. */
+  readonly rereads?: boolean;
+  /** How long events are gathered into one frame; 0 or absent: each goes by itself. */
+  readonly bufferMs?: number | undefined;
 };
 
 /**
@@ -36,6 +43,7 @@ export class EventStream implements Watcher {
   #waiting: AbortController | undefined;
   #failedRenewals = 0;
   #keepalive: NodeJS.Timeout | undefined;
+  readonly #batches: Batches | undefined;
 
   constructor(
     private readonly reply: Pick<FastifyReply, 'raw' | 'hijack'>,
@@ -45,6 +53,7 @@ export class EventStream implements Watcher {
   ) {
     this.#asker = reading.asker;
     this.#next = reading.from;
+    this.#batches = reading.bufferMs ? new Batches(reading.bufferMs, (text) => this.#write(text)) : undefined;
     reply.raw.once('close', () => this.#close());
   }
 
@@ -76,8 +85,8 @@ export class EventStream implements Watcher {
   offer(page: Page): void {
     if (this.#isClosed) return;
     if (this.#isReading) this.#isPoked = true;
-    else if (page.from > this.#next) void this.#catchUp();
-    else this.#send(page);
+    else if (this.reading.rereads ? page.next > this.#next : page.from > this.#next) void this.#catchUp();
+    else if (!this.reading.rereads) this.#send(page);
   }
 
   abandon(): void {
@@ -93,12 +102,13 @@ export class EventStream implements Watcher {
   end(): void {
     this.#isEnding = true;
     if (this.#isClosed || !this.reply.raw.headersSent) return;
+    this.#batches?.flush();
     this.reply.raw.end();
     this.#close();
   }
 
   /** Reads on until the log has nothing newer. Whatever goes wrong ends the stream: the client resumes it. */
-  async #catchUp(first?: ReadPage): Promise<void> {
+  async #catchUp(first?: StreamPage): Promise<void> {
     if (this.#isReading && !first) {
       this.#isPoked = true;
       return;
@@ -139,10 +149,12 @@ export class EventStream implements Watcher {
     void this.#renew((error) => !(isWopError(error) && error.retriable) || ++this.#failedRenewals > 1);
   }
 
-  #send({ events, next, isOver }: Page): void {
-    const frames = events.filter((event) => event.sequence >= this.#next && this.reading.shows(event)).map(frame);
+  #send({ events, next, isOver, more = false }: StreamPage): void {
+    const fresh = events.filter((event) => event.sequence >= this.#next);
+    const shown = fresh.filter((event) => this.reading.shows(event));
     this.#next = Math.max(this.#next, next);
-    if (frames.length > 0) this.#write(frames.join(''));
+    if (this.#batches) this.#batches.add(shown, more || isOver || fresh.some(isUrgent));
+    else if (shown.length > 0) this.#write(shown.map(frame).join(''));
     if (isOver) this.end();
   }
 
@@ -163,7 +175,11 @@ export class EventStream implements Watcher {
     if (this.#isClosed) return;
     this.#isClosed = true;
     clearInterval(this.#keepalive);
+    this.#batches?.stop();
     this.#waiting?.abort();
     this.onClose();
   }
 }
+
+/** Someone is asked for something: that does not wait for company. (stream-modes.md, forced flush) */
+const isUrgent = ({ type }: Streamed): boolean => type === 'node.suspended';

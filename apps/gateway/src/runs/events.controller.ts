@@ -1,15 +1,17 @@
 import { Controller, Req, Res } from '@nestjs/common';
 import { Bus } from '@isthmus/messaging';
-import { isTerminal, ROUTES, type RunEvent } from '@isthmus/protocol';
+import { isTerminal, ROUTES } from '@isthmus/protocol';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Asker } from '../auth/asker.js';
+import { Inflight } from '../http/inflight.js';
 import { Ask, type Asked, By, Route } from '../http/route.decorator.js';
 import { eventFormat } from './accept.js';
-import { EventStream } from './event-stream.js';
+import { EventStream, type StreamPage } from './event-stream.js';
 import { News } from './news.js';
 import { type ReadPage, readPage } from './read-page.js';
 import { RunWatch, type Watching } from './run-watch.js';
-import { nextAfter, resumeFrom, SSE_HEADERS } from './sse.js';
+import { nextAfter, resumeFrom, SSE_HEADERS, type Streamed } from './sse.js';
+import { readState } from './state-snapshot.js';
 import { parseStreamMode, type Shows, showsAll } from './stream-modes.js';
 
 const DEFAULT_POLL_S = 30;
@@ -20,6 +22,7 @@ export class EventsController {
   constructor(
     private readonly bus: Bus,
     private readonly watch: RunWatch,
+    private readonly inflight: Inflight,
   ) {}
 
   @Route(ROUTES.streamEvents)
@@ -30,23 +33,32 @@ export class EventsController {
     @Res() reply: FastifyReply,
   ): Promise<void> {
     // Before the format is chosen, so that a bad mode is refused in both. (wire §9.5)
-    const shows = parseStreamMode(query.streamMode);
+    const mode = parseStreamMode(query.streamMode);
+    const { runId } = params;
     if (eventFormat(request.headers.accept) === 'json') {
       // JSON is the log as it stands; a mode that was asked for is honoured, the stream's default is not imposed.
-      const events = await this.readAll(asker, params.runId, query.streamMode === undefined ? showsAll : shows);
+      const shows = mode.is === 'values' || query.streamMode === undefined ? showsAll : mode.shows;
+      const events = mode.is === 'values' ? (await this.state(asker, runId)).events : await this.readAll(asker, runId, shows);
       await reply.send({ events });
       return;
     }
-    const from = resumeFrom(header(request, 'last-event-id'));
+    const isState = mode.is === 'values';
+    // Who comes back to the state gets it as it stands, not what was missed. (wire §9.4)
+    const from = isState ? 0 : resumeFrom(header(request, 'last-event-id'));
+    const read = (who: Asker, next: number): Promise<StreamPage> => (isState ? this.state(who, runId) : this.read(who, runId, next));
     if (request.method === 'HEAD') {
-      await this.read(asker, params.runId, from);
+      await read(asker, from);
       await reply.headers(SSE_HEADERS).send();
       return;
     }
-    const read = (who: Asker, next: number) => this.read(who, params.runId, next);
-    const stream = new EventStream(reply, { asker, from, shows, read }, () => watching.leave());
+    const reading = { asker, from, shows: isState ? showsAll : mode.shows, read, rereads: isState, bufferMs: query.bufferMs };
+    const stream = new EventStream(reply, reading, () => {
+      giveBack();
+      watching.leave();
+    });
     const { tenant, workspace } = asker.caller;
-    const watching: Watching = this.watch.join({ tenant, workspace, runId: params.runId }, stream);
+    const watching: Watching = this.watch.join({ tenant, workspace, runId }, stream);
+    const giveBack = this.inflight.hold();
     watching.startAt(await stream.open());
   }
 
@@ -92,12 +104,16 @@ export class EventsController {
     return this.read(await asker.renew(), runId, from);
   }
 
-  private async readAll(asker: Asker, runId: string, shows: Shows): Promise<readonly RunEvent[]> {
-    const events: RunEvent[] = [];
+  private async readAll(asker: Asker, runId: string, shows: Shows): Promise<readonly Streamed[]> {
+    const events: Streamed[] = [];
     for (let page = await this.read(asker, runId, 0); ; page = await this.read(asker, runId, page.next)) {
       for (const event of page.events) if (shows(event)) events.push(event);
       if (!page.more) return events;
     }
+  }
+
+  private state(asker: Asker, runId: string): Promise<StreamPage> {
+    return readState(this.bus, asker.passport, runId);
   }
 
   private read(asker: Asker, runId: string, from: number): Promise<ReadPage> {

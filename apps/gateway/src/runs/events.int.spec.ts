@@ -135,13 +135,72 @@ describe('the stream of a run', () => {
     expect(ids(frames)).toEqual([0, 1]);
   });
 
-  it.each(['values', 'updates,messages', 'nonsense'])('refuses the mode %s in either format', async (mode) => {
+  it('sends the state after each change in values, without tokens, and ends with the last one', async () => {
+    const runId = host.makeRun();
+    const { frames, ended } = await stream(runId, '?streamMode=values');
+    await until(() => frames.length === 1);
+    host.variables(runId)['seen'] = 1;
+    host.suspend(runId, 'a-token-of-someone');
+    await until(() => frames.length === 2);
+    host.append(runId, ['run.completed']);
+    expect(await ended).toBe('ended');
+    expect(frames.map(({ event, id }) => [event, id])).toEqual([
+      ['state.snapshot', 0],
+      ['state.snapshot', 1],
+      ['state.snapshot', 2],
+    ]);
+    expect(frames[1]?.data).toMatchObject({ runId, atSeq: 1, status: 'waiting-external', variables: { seen: 1 } });
+    expect(frames[1]?.data).toMatchObject({ interrupt: { kind: 'external-event' } });
+    expect(JSON.stringify(frames)).not.toContain('a-token-of-someone');
+    const again = await stream(runId, '?streamMode=values', { 'last-event-id': '2' });
+    await again.ended;
+    expect(again.frames.map(({ id, data }) => [id, (data as unknown as { status: string }).status])).toEqual([[2, 'completed']]);
+    expect((await json(`/v1/runs/${runId}/events?streamMode=values`)).body['events']).toEqual([
+      expect.objectContaining({ type: 'state.snapshot', sequence: 2, status: 'completed' }),
+    ]);
+  });
+
+  it('is open, empty and ended with the run in messages, and unites modes', async () => {
+    const runId = host.makeRun();
+    const messages = await stream(runId, '?streamMode=messages');
+    const mixed = await stream(runId, '?streamMode=messages,%20updates');
+    host.append(runId, ['node.started', 'run.completed']);
+    expect([await messages.ended, messages.frames]).toEqual(['ended', []]);
+    await mixed.ended;
+    expect(ids(mixed.frames)).toEqual([0, 2]);
+  });
+
+  it('gathers events for as long as was asked, and not a moment longer than a run lives', async () => {
+    const runId = host.makeRun();
+    const at = performance.now();
+    const { frames, ended } = await stream(runId, '?streamMode=debug&bufferMs=5000');
+    await until(() => host.app.get(RunWatch).size === 1);
+    host.append(runId, ['node.started', 'node.completed', 'run.completed']);
+    expect(await ended).toBe('ended');
+    expect(performance.now() - at).toBeLessThan(2_500);
+    expect(new Set(frames.map(({ event }) => event))).toEqual(new Set(['batch']));
+    expect(frames.flatMap(({ data }) => data as unknown as { sequence: number }[]).map(({ sequence }) => sequence)).toEqual(upTo(4));
+    expect(frames.at(-1)?.id).toBe(3);
+    const single = await stream(runId, '?bufferMs=0');
+    await single.ended;
+    expect(single.frames.map(({ event }) => event)).toEqual(['run.started', 'node.completed', 'run.completed']);
+  });
+
+  it.each(['5001', '99999', '1.5', '-1', '', 'x'])('refuses to gather for %j milliseconds, in either format', async (bufferMs) => {
+    const runId = host.makeRun();
+    for (const accept of ['text/event-stream', 'application/json']) {
+      const response = await fetch(eventsUrl(runId, `?bufferMs=${bufferMs}`), { headers: host.as('primary', { accept }) });
+      expect([response.status, ((await response.json()) as { error: string }).error]).toEqual([400, 'validation_error']);
+    }
+  });
+
+  it.each(['values,updates', 'updates,bogus', 'nonsense'])('refuses the mode %s in either format', async (mode) => {
     const runId = host.makeRun();
     for (const accept of ['text/event-stream', 'application/json']) {
       const response = await fetch(eventsUrl(runId, `?streamMode=${mode}`), { headers: host.as('primary', { accept }) });
       expect([response.status, await response.json()]).toEqual([
         400,
-        expect.objectContaining({ error: 'unsupported_stream_mode', details: { supported: ['updates', 'debug'] } }),
+        expect.objectContaining({ error: 'unsupported_stream_mode', details: { supported: ['values', 'updates', 'messages', 'debug'] } }),
       ]);
     }
   });

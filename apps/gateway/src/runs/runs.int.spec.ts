@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type Host, startHost } from '../fake-host.suite.js';
+import { until } from '@isthmus/testing';
+import { Inflight } from '../http/inflight.js';
+import { type Host, openStream, startHost } from '../fake-host.suite.js';
 
 let host: Host;
 beforeAll(async () => {
@@ -72,12 +74,62 @@ describe('a run', () => {
     expect((await fetch(`${host.url}/v1/runs/${runId}`, { headers: host.as('tenant-b') })).status).toBe(404);
   });
 
-  it('is cancelled, with or without a body, and says so when it had ended before', async () => {
+  it('is not sent again to who has it as it stands', async () => {
     const runId = host.makeRun();
-    const bare = await fetch(`${host.url}/v1/runs/${runId}/cancel`, { method: 'POST', headers: host.as('primary') });
-    expect([bare.status, await bare.json()]).toEqual([200, { runId, status: 'cancelled' }]);
-    const again = await post(`/v1/runs/${runId}/cancel`, { reason: 'enough' });
-    expect(again.body).toEqual({ runId, status: 'cancelled', alreadyTerminal: true });
-    expect(again.headers.get('openwop-idempotent-replay')).toBe('false');
+    const get = (headers: Record<string, string> = {}) => fetch(`${host.url}/v1/runs/${runId}`, { headers: host.as('primary', headers) });
+    const etag = (await get()).headers.get('etag') ?? '';
+    expect(etag).toMatch(/^"0-[\w-]+"$/);
+    const known = await get({ 'if-none-match': etag });
+    expect([known.status, await known.text(), known.headers.get('etag')]).toEqual([304, '', etag]);
+    host.append(runId, ['node.started']);
+    const moved = await get({ 'if-none-match': etag });
+    expect(moved.status).toBe(200);
+    expect(moved.headers.get('etag')).toMatch(/^"1-/);
+  });
+});
+
+describe('a host with all the work in flight it takes', () => {
+  it('starts nothing, says when to come again, and goes on when a stream ends', async () => {
+    const small = await host.gateway({ MAX_INFLIGHT: '2' });
+    try {
+      const runId = host.makeRun();
+      const streams = await Promise.all([1, 2, 3].map(() => openStream(`${small.url}/v1/runs/${runId}/events`, host.as('primary'))));
+      await until(() => streams.every(({ frames }) => frames.length === 1));
+      const wish = (path: string, body: object) =>
+        fetch(`${small.url}${path}`, {
+          method: 'POST',
+          headers: host.as('primary', { 'content-type': 'application/json' }),
+          body: JSON.stringify(body),
+        });
+      for (const [path, body] of [
+        ['/v1/runs', { workflowId: 'w' }],
+        [`/v1/runs/${runId}:fork`, { mode: 'replay' }],
+      ] as const) {
+        const response = await wish(path, body);
+        expect([response.status, response.headers.get('retry-after')]).toEqual([503, '1']);
+        expect(await response.json()).toMatchObject({ error: 'service_unavailable', details: { retryAfter: 1 } });
+      }
+      expect((await fetch(`${small.url}/v1/runs/${runId}`, { headers: host.as('primary') })).status).toBe(200);
+      expect((await wish(`/v1/runs/${runId}/cancel`, {})).status).toBe(200);
+      await Promise.all(streams.map(({ ended }) => ended));
+      await until(() => small.app.get(Inflight).held === 0);
+      expect((await wish('/v1/runs', { workflowId: 'w' })).status).toBe(201);
+      expect(small.app.get(Inflight).held).toBe(0);
+    } finally {
+      await small.app.close();
+    }
+  });
+
+  it('gives a place back when its client leaves, and when a stream was refused', async () => {
+    const runId = host.makeRun();
+    const inflight = host.app.get(Inflight);
+    const { leave, ended, frames } = await openStream(`${host.url}/v1/runs/${runId}/events`, host.as('primary'));
+    await until(() => frames.length === 1);
+    expect(inflight.held).toBe(1);
+    leave();
+    await ended;
+    await until(() => inflight.held === 0);
+    expect((await openStream(`${host.url}/v1/runs/${runId}/events`, host.as('tenant-b'))).response.status).toBe(404);
+    expect(inflight.held).toBe(0);
   });
 });

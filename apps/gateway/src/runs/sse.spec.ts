@@ -1,6 +1,6 @@
 import { toRunEvent } from '@isthmus/protocol';
 import { describe, expect, it } from '@jest/globals';
-import { frame, nextAfter, resumeFrom } from './sse.js';
+import { batchFrame, frame, nextAfter, resumeFrom } from './sse.js';
 
 describe('SSE frames', () => {
   it('carry the sequence, the type and the event in one line', () => {
@@ -12,6 +12,11 @@ describe('SSE frames', () => {
     expect(lines.slice(0, 2)).toEqual(['id: 3', 'event: node.completed']);
     expect(JSON.parse(lines[2]?.slice('data: '.length) ?? '')).toEqual(event);
     expect(lines.slice(3)).toEqual(['', '']);
+  });
+
+  it('carry several in order, under the highest sequence', () => {
+    const events = [3, 7].map((sequence) => ({ sequence, type: 'node.started' }));
+    expect(batchFrame(events)).toBe(`id: 7\nevent: batch\ndata: ${JSON.stringify(events)}\n\n`);
   });
 });
 

@@ -10,8 +10,15 @@ export const SSE_HEADERS = {
   'x-accel-buffering': 'no',
 } as const;
 
+/** What a frame carries: an event of the log, or the state at its place. */
+export type Streamed = Pick<RunEvent, 'sequence' | 'type'>;
+
 /** `event:` is the event's type, not the mode: clients read types, in mixed streams too. JSON has no line breaks. */
-export const frame = (event: RunEvent): string => `id: ${event.sequence}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+export const frame = (event: Streamed): string => `id: ${event.sequence}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+
+/** Several at once, in order; the id is the highest of theirs. (stream-modes.md, aggregation hint) */
+export const batchFrame = (events: readonly Streamed[]): string =>
+  `id: ${events.at(-1)?.sequence}\nevent: batch\ndata: ${JSON.stringify(events)}\n\n`;
 
 /** Postgres holds sequences as 32 bits; a place behind every log is still a place. */
 const FURTHEST = 2_147_483_646;

@@ -1,7 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import { parseStreamMode } from './stream-modes.js';
 
-const shown = (mode: string | undefined, types: readonly string[]): string[] => types.filter((type) => parseStreamMode(mode)({ type }));
+const shown = (text: string | undefined, types: readonly string[]): string[] => {
+  const mode = parseStreamMode(text);
+  return mode.is === 'events' ? types.filter((type) => mode.shows({ type })) : ['the state'];
+};
 const TYPES = [
   'run.started',
   'node.started',
@@ -23,15 +26,24 @@ describe('stream modes', () => {
     expect(shown('debug', TYPES)).toEqual(TYPES);
   });
 
-  it('unites the modes of a list', () => {
-    expect(shown(' updates , debug,updates ', TYPES)).toEqual(TYPES);
+  it('shows no event in messages, for no node speaks to a model', () => {
+    expect(shown('messages', TYPES)).toEqual([]);
   });
 
-  it.each(['values', 'messages', 'updates,values', 'updates,nonsense', '', ',', 'Updates', '__proto__', 'toString'])(
+  it('unites the modes of a list', () => {
+    expect(shown(' updates , debug,updates ', TYPES)).toEqual(TYPES);
+    expect(shown('messages,updates', TYPES)).toEqual(shown('updates', TYPES));
+  });
+
+  it.each(['values', ' values', 'values,values'])('shows the state in %j', (text) => {
+    expect(parseStreamMode(text)).toEqual({ is: 'values' });
+  });
+
+  it.each(['updates,values', 'values,messages', 'updates,nonsense', '', ',', 'values,', 'Updates', '__proto__', 'toString'])(
     'refuses %j and tells what is served',
-    (mode) => {
-      expect(() => parseStreamMode(mode)).toThrow(
-        expect.objectContaining({ code: 'unsupported_stream_mode', details: { supported: ['updates', 'debug'] } }),
+    (text) => {
+      expect(() => parseStreamMode(text)).toThrow(
+        expect.objectContaining({ code: 'unsupported_stream_mode', details: { supported: ['values', 'updates', 'messages', 'debug'] } }),
       );
     },
   );

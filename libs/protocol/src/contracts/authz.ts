@@ -7,6 +7,18 @@ import { Scope } from '../scopes.js';
 
 const PassportOut = z.strictObject({ token: z.string(), caller: Caller, expiresInMs: z.int().min(0) });
 
+/** (audit-verify-result.schema.json: closed, both lists always there) */
+const AuditVerdict = z.strictObject({
+  fromSeq: z.int().min(0),
+  toSeq: z.int().min(0),
+  chainValid: z.boolean(),
+  checkpointsValid: z.boolean().optional(),
+  checkpoints: z.array(
+    z.strictObject({ checkpoint: z.string(), atSequence: z.int().min(0), merkleRoot: z.string(), signature: z.string() }),
+  ),
+  anomalies: z.array(z.strictObject({ atSeq: z.int().min(0), expectedPrevHash: z.string(), actualPrevHash: z.string() })),
+});
+
 /** Contracts of authz: who is asking, and may they. */
 export const authz = {
   /** Who holds this credential. Errors: unauthenticated, key_expired, key_revoked, service_unavailable. */
@@ -54,6 +66,17 @@ export const authz = {
         .max(500),
     }),
     output: z.strictObject({ recorded: z.int() }),
+  }),
+  /**
+   * Is the audit chain of the caller's tenant as it was written and as it was sealed, from `fromSeq` to `toSeq` (absent: to its
+   * end). A chain that is too long for one answer is asked for in parts: `toSeq` of the answer says how far it went.
+   * Errors: validation_error, with `details.maxToSeq` for a range that is too long. (auth-profiles.md, audit-log integrity §4)
+   */
+  verifyAudit: contract('authz.audit.verify', {
+    access: ['audit:read'],
+    deadlineMs: 30_000,
+    input: z.strictObject({ fromSeq: z.int().min(0).optional(), toSeq: z.int().min(0).optional() }),
+    output: AuditVerdict,
   }),
   describe: contract('authz.service.describe', { access: 'internal', input: z.strictObject({}), output: Description }),
 };

@@ -1,10 +1,21 @@
 import { z } from 'zod';
 import { contract } from '../contract.js';
 import { Description } from '../capabilities.js';
+import { ErrorEnvelope } from '../errors.js';
 import { RunEvent } from '../events.js';
 import { RunId, WorkflowId } from '../ids.js';
 import { Json, JsonObject } from '../json.js';
-import { Configurable, OpenInterrupt, RunError, RunMetadata, RunSnapshot, RunStatus, RunSummary } from '../runs.js';
+import {
+  Configurable,
+  DRAIN_POLICIES,
+  MAX_BULK_CANCEL,
+  OpenInterrupt,
+  RunError,
+  RunMetadata,
+  RunSnapshot,
+  RunStatus,
+  RunSummary,
+} from '../runs.js';
 import { WorkflowDefinition } from '../workflow.js';
 
 /**
@@ -137,6 +148,25 @@ export const engine = {
     output: z.strictObject({ runId: RunId, status: RunStatus, alreadyTerminal: z.boolean().optional(), replayed: z.boolean() }),
   }),
   /**
+   * Cancels many runs. Each has its own verdict, in the order asked: cancelled, `run_terminal` when it had ended otherwise,
+   * `not_found`. A repeat with the same key decides the same. Errors: idempotency_key_mismatch. (wire §4.5)
+   */
+  cancelRuns: contract('engine.runs.cancel', {
+    access: ['runs:cancel'],
+    deadlineMs: 15_000,
+    input: z.strictObject({
+      runIds: z.array(z.string()).min(1).max(MAX_BULK_CANCEL),
+      reason: z.string().max(512).optional(),
+      idempotency: Idempotency.optional(),
+    }),
+    output: z.strictObject({
+      results: z.array(
+        z.strictObject({ runId: z.string(), ok: z.boolean(), status: RunStatus.optional(), error: ErrorEnvelope.optional() }),
+      ),
+      replayed: z.boolean(),
+    }),
+  }),
+  /**
    * Answers an interrupt, addressed by node or by interrupt id. First answer wins. Errors: interrupt_not_found,
    * interrupt_already_resolved, interrupt_cancelled, validation_error, forbidden (not an approver of this gate).
    */
@@ -149,6 +179,65 @@ export const engine = {
       idempotency: Idempotency.optional(),
     }),
     output: z.strictObject({ runId: RunId, nodeId: z.string(), status: RunStatus, replayed: z.boolean() }),
+  }),
+  /** What waits behind a signed token; the token is the credential. Errors: interrupt_token_invalid, interrupt_expired, interrupt_gone, interrupt_already_resolved. */
+  inspectToken: contract('engine.interrupt.inspect', {
+    access: 'internal',
+    input: z.strictObject({ token: z.string().max(4_096) }),
+    output: z.strictObject({ runId: RunId, interrupt: OpenInterrupt }),
+  }),
+  /** Resolves by token: recorded as `token:<interruptId>`. Errors as for inspectToken and resolveInterrupt; forbidden for inspect-only tokens and gates that ask for a credential. */
+  resolveToken: contract('engine.interrupt.token', {
+    access: 'internal',
+    input: z.strictObject({ token: z.string().max(4_096), resumeValue: Json, idempotency: Idempotency.optional() }),
+    output: z.strictObject({ runId: RunId, nodeId: z.string(), status: RunStatus, replayed: z.boolean() }),
+  }),
+  /** Stops beginning nodes; what is executing finishes first, or is given up with `immediate`. Errors: not_found, run_state_conflict with details.runStatus. */
+  pauseRun: contract('engine.run.pause', {
+    access: ['runs:cancel'],
+    input: z.strictObject({
+      runId: RunId,
+      reason: z.string().max(512).optional(),
+      drainPolicy: z.enum(DRAIN_POLICIES).default('drain-current-node'),
+      idempotency: Idempotency.optional(),
+    }),
+    output: z.strictObject({ runId: RunId, status: RunStatus, pausedAt: z.string(), replayed: z.boolean() }),
+  }),
+  resumeRun: contract('engine.run.resume', {
+    access: ['runs:cancel'],
+    input: z.strictObject({ runId: RunId, reason: z.string().max(512).optional(), idempotency: Idempotency.optional() }),
+    output: z.strictObject({ runId: RunId, status: RunStatus, resumedAt: z.string(), replayed: z.boolean() }),
+  }),
+  /** A new run from a prefix of another one's log. Errors: not_found, validation_error, fork_point_invalid, run_expired. (replay.md §4.1) */
+  forkRun: contract('engine.run.fork', {
+    access: ['runs:create', 'runs:read'],
+    deadlineMs: 10_000,
+    input: z.strictObject({
+      runId: RunId,
+      mode: z.enum(['replay', 'branch']),
+      fromSeq: z.int().min(0),
+      overlay: z
+        .strictObject({ configurable: Configurable.optional(), tags: z.array(z.string()).optional(), metadata: RunMetadata.optional() })
+        .optional(),
+      idempotency: Idempotency.optional(),
+    }),
+    output: z.strictObject({
+      runId: RunId,
+      sourceRunId: RunId,
+      fromSeq: z.int(),
+      mode: z.enum(['replay', 'branch']),
+      status: RunStatus,
+      replayed: z.boolean(),
+    }),
+  }),
+  /**
+   * Claims one logical invocation of a run for this engine, as an effect does before it is sent: of all who ask, one is told
+   * `fresh`. For test seams: refused with `not_found` unless the process was started with them on. (spec/seams.md §7)
+   */
+  claimInvocation: contract('engine.invocation.claim', {
+    access: ['runs:create'],
+    input: z.strictObject({ runId: RunId, nodeId: z.string(), ordinal: z.int().min(0), providerKey: z.string() }),
+    output: z.strictObject({ invocationId: z.string(), claimed: z.enum(['fresh', 'unknown', 'done']) }),
   }),
   describe: contract('engine.service.describe', { access: 'internal', input: z.strictObject({}), output: Description }),
 };

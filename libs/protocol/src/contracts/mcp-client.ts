@@ -100,5 +100,26 @@ export const mcpClient = {
     }),
     output: ToolReply,
   }),
+  /**
+   * One round of a tool call at an address that is no mount, over the same way as `callTool`. For test seams: refused with
+   * `not_found` unless the process was started with them on. Loopback addresses may be called here besides. `revision` is the
+   * only one that is tried. Errors as for `callTool`. (spec/seams.md §3, §8)
+   */
+  callEndpoint: contract('mcp-client.seam.call', {
+    access: ['mcp:invoke'],
+    deadlineMs: 35_000,
+    heartbeat: true,
+    input: z.strictObject({
+      url: MountSpec.shape.url,
+      revision: Revision.optional(),
+      toolName: z.string().min(1).max(256),
+      arguments: JsonObject,
+      invocationId: z.string().min(16).max(128),
+      round: z.int().min(0),
+      requestState: z.string().optional(),
+      inputResponses: z.record(z.string(), JsonObject).optional(),
+    }),
+    output: ToolReply,
+  }),
   describe: contract('mcp-client.service.describe', { access: 'internal', input: z.strictObject({}), output: Description }),
 };

@@ -13,6 +13,9 @@ export function parseCidrs(text: string): readonly Cidr[] | undefined {
   }
 }
 
+/** Every address there is: for hosts that are a test as a whole. */
+export const ANYWHERE: readonly Cidr[] = [ipaddr.parseCIDR('0.0.0.0/0'), ipaddr.parseCIDR('::/0')];
+
 /** The only part of IPv6 that is routed publicly; all else is local, mapped, translated or unassigned. (RFC 4291 §2.4) */
 const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3') as [ipaddr.IPv6, number];
 /** A public address that answers only from inside of a cloud: Azure's platform and metadata channel. */

@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises';
 import type { LookupFunction } from 'node:net';
 import type { Logger } from '@isthmus/chassis';
-import { WopError } from '@isthmus/protocol';
+import { isWopError, WopError } from '@isthmus/protocol';
 import { Agent, buildConnector } from 'undici';
 import { type Cidr, isAllowedAddress, literalAddress } from './egress-policy.js';
 
@@ -13,7 +13,7 @@ const bySystem: Resolve = (hostname) => lookup(hostname, { all: true, verbatim: 
 const CONNECT_MS = 5_000;
 
 /**
- * The only way out of this service. A name is resolved once, by us; every address it has must be allowed, and the socket goes
+ * The only way out of a service to addresses that others name. A name is resolved once, by us; every address it has must be allowed, and the socket goes
  * to one of these and not to what a second look-up would say (DNS rebinding). A proxy of the environment is not used: it would
  * resolve for itself. (authz.md §10)
  */
@@ -43,6 +43,18 @@ export class Egress {
   refusalOf(hostname: string): WopError | undefined {
     const literal = literalAddress(hostname);
     return literal === undefined ? undefined : this.#judge(hostname, [literal]);
+  }
+
+  /** Looks the name up and judges what it has now: for the moment something is registered, before anything is sent. */
+  async check(hostname: string): Promise<WopError | undefined> {
+    const refusal = this.refusalOf(hostname);
+    if (refusal || literalAddress(hostname) !== undefined) return refusal;
+    try {
+      await this.#addresses(hostname);
+      return undefined;
+    } catch (error) {
+      return isWopError(error) ? error : egressDenied(hostname, 'unresolvable');
+    }
   }
 
   close(): Promise<void> {
@@ -79,6 +91,6 @@ export class Egress {
   }
 }
 
-/** Names the host as the mount spells it and nothing that was found out about it. */
+/** Names the host as it was spelled and nothing that was found out about it. */
 export const egressDenied = (hostname: string, reason = 'address'): WopError =>
   new WopError('egress_denied', 'The address of the remote server is not one this host may call.', { host: hostname, reason });
