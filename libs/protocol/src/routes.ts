@@ -279,7 +279,7 @@ export const ROUTES = {
     summary: 'Be told no more',
     access: ['webhooks:manage'],
     success: 204,
-    params: z.strictObject({ webhookId: z.string().regex(/^[!-~]{1,128}$/, 'is no id of a webhook') }),
+    params: z.strictObject({ webhookId: z.string().regex(/^[ -~]{1,128}$/, 'is no id of a webhook') }),
     query: z.looseObject({ tenantId: z.string().max(128).optional() }),
     holds: 'tenant',
   },
